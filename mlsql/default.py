@@ -1,0 +1,45 @@
+"""`mlsql.connect`, and the session that `mlsql.sql` and `mlsql.execute` share in a process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlsql.result import Result
+from mlsql.session import Session
+
+_lock = threading.Lock()
+_session: list[Session] = []
+
+
+def connect(
+    path: str = ":memory:", read_only: bool = False, config: Mapping[str, Any] | None = None
+) -> Session:
+    """A session on a database file, made if absent, or on a database in memory.
+
+    `config` holds settings of mlsql and of DuckDB by name.
+    """
+    return Session(path, read_only=read_only, config=config)
+
+
+def default_session() -> Session:
+    """The session of this process: in memory, opened when first needed."""
+    with _lock:
+        if not _session:
+            _session.append(Session())
+        return _session[0]
+
+
+def sql(
+    statement: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+) -> Result:
+    """The rows of a statement in the process's own session; it runs when they are asked for."""
+    return default_session().sql(statement, parameters)
+
+
+def execute(
+    statement: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
+) -> Result:
+    """Run statements now in the process's own session; the last one's rows."""
+    return default_session().execute(statement, parameters)

@@ -1,0 +1,81 @@
+"""The world as planning sees it: DuckDB's catalog, the registered models, past measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mlsql.errors import ProgrammingError
+from mlsql.exec.measured import Measurements
+from mlsql.planner.context import Column
+from mlsql.udfs.registry import Registry
+from mlsql.udfs.spec import ModelSpec
+
+if TYPE_CHECKING:
+    import duckdb
+
+_FUNCTION_TYPES: dict[str, str] = {}
+
+
+class EngineContext:
+    """Answers what the planner asks."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, registry: Registry,
+        measured: Measurements, off: frozenset[str] = frozenset(),
+    ) -> None:
+        self._connection = connection
+        self._registry = registry
+        self._measured = measured
+        self._off = off
+
+    def describe(self, sql: str) -> Sequence[Column]:
+        """The columns of a query: bound, not run."""
+        return [(row[0], row[1]) for row in self._ask(f"DESCRIBE {sql}")]
+
+    def bind(self, sql: str) -> None:
+        """Raise DuckDB's error if a statement does not bind."""
+        self._ask(f"EXPLAIN {sql}")
+
+    def _ask(self, sql: str) -> list[tuple[str, ...]]:
+        import duckdb
+
+        try:
+            found: list[tuple[str, ...]] = self._connection.execute(sql).fetchall()
+        except duckdb.Error as error:
+            raise ProgrammingError(str(error)) from error
+        return found
+
+    def function_type(self, name: str) -> str | None:
+        """The type of DuckDB's own function of that name."""
+        if not _FUNCTION_TYPES:
+            found = self._connection.execute(
+                "SELECT lower(function_name), any_value(function_type) FROM duckdb_functions() "
+                "WHERE internal GROUP BY 1").fetchall()
+            _FUNCTION_TYPES.update(dict(found))
+        return _FUNCTION_TYPES.get(name.lower())
+
+    def predictor(self, name: str) -> ModelSpec | None:
+        """The registered model of that name, if it is one of the user's own."""
+        return self._registry.own(name)
+
+    def named(self, name: str) -> ModelSpec:
+        """The model of that name."""
+        return self._registry.named(name)
+
+    def default(self, task: str | None, labels: Sequence[str]) -> ModelSpec:
+        """The model that the rule chooses for the labels."""
+        return self._registry.default(task, labels)
+
+    def cost_ms(self, spec: ModelSpec) -> float:
+        """Milliseconds a call: measured, else the spec's prior."""
+        measured = self._measured.cost_ms(spec.name)
+        return spec.cost_ms if measured is None else measured
+
+    def selectivity(self, key: str) -> float | None:
+        """The share of rows that a condition let through, if it was judged before."""
+        return self._measured.selectivity(key)
+
+    def switched_off(self) -> frozenset[str]:
+        """The rules that must not be applied."""
+        return self._off

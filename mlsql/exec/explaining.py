@@ -1,0 +1,95 @@
+"""EXPLAIN and EXPLAIN ANALYZE as tables: counted candidates, cache hits, expected cost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from mlsql.exec.device import resolved
+from mlsql.parser.dialect import parse, to_sql
+from mlsql.parser.parameters import Parameters, bind
+from mlsql.parser.statements import Explain, number_markers, one
+from mlsql.planner.explain import Counts, ExplainRow, explain
+from mlsql.planner.nodes import Stage
+from mlsql.udfs.types import arrow_type
+
+if TYPE_CHECKING:
+    from mlsql.exec.statement import Answer, Runner
+
+_KINDS = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+
+
+def explained(runner: Runner, wanted: Explain, parameters: Parameters) -> Answer:
+    """The plan of a statement; with ANALYZE it is run, and what was measured is added."""
+    from mlsql.exec.statement import Answer
+
+    text = number_markers(one(wanted.inner))
+    sources = runner.sources()
+    try:
+        plan = runner.planned(bind(parse(text), parameters), sources, text)
+        rows = explain(plan, runner.context(), lambda stage: _counts(runner, stage),
+                       resolved(runner.settings.text("device")))
+        if wanted.verbose:
+            rows += [ExplainRow("", "rule", line) for line in plan.trace]
+    finally:
+        sources.close()
+    if not wanted.analyze:
+        return Answer(_table(rows, wanted.json))
+    ran = runner.run(text, parameters, owns_transaction=True)
+    rows += _measured(ran)
+    return Answer(_table(rows, wanted.json), ran.stats, ran.errors, ran.notes, ran.used_models)
+
+
+def _counts(runner: Runner, stage: Stage) -> Counts:
+    """How many candidates there are, and how many of them the cache knows.
+
+    Only for a stage that needs nothing of an earlier one: its candidates can be listed now.
+    """
+    import duckdb
+
+    try:
+        rows = runner.connection.sql(to_sql(stage.rows)).to_arrow_table()
+    except duckdb.Error:
+        return Counts(None, {})
+    cache = runner.cache()
+    cached = {}
+    for call in stage.calls if cache is not None else ():
+        values = rows[call.column].combine_chunks().cast(arrow_type(call.spec.input_type))
+        distinct = values.drop_null() if pa.types.is_nested(values.type) else values.unique()
+        known, _ = cache.lookup(call.spec, cache.keys(distinct))  # type: ignore[union-attr]
+        cached[f"{call.column}/{call.spec.name}"] = int(np.count_nonzero(np.asarray(known)))
+    return Counts(len(rows), cached)
+
+
+def _measured(ran: Answer) -> list[ExplainRow]:
+    rows = []
+    for model in ran.stats.models:
+        seconds = model.seconds_infer
+        rows.append(ExplainRow(
+            "measured", "infer",
+            f"batches {model.batches}, decoded {model.frames_decoded}, saved {model.saved}, "
+            f"decode {model.seconds_decode:.3f} s, prepare {model.seconds_prepare:.3f} s, "
+            f"wait {model.seconds_wait:.3f} s, errors {model.errors}", model.model,
+            calls=model.calls, cached=model.cached,
+            ms_per_call=1000 * seconds / model.calls if model.calls else None, seconds=seconds))
+    count = None if ran.rows is None else _length(ran.rows)
+    rows.append(ExplainRow("measured", "total", f"sql {ran.stats.seconds_sql:.3f} s", rows=count,
+                           calls=ran.stats.calls, cached=ran.stats.cached,
+                           seconds=ran.stats.seconds))
+    return rows
+
+
+def _length(rows: Any) -> int:
+    return len(rows) if isinstance(rows, pa.Table) else int(rows.count("*").fetchall()[0][0])
+
+
+def _table(rows: list[ExplainRow], as_json: bool) -> pa.Table:
+    plain = [asdict(row) for row in rows]
+    if as_json:
+        return pa.table({"plan": [json.dumps(plain)]})
+    schema = pa.schema([(f.name, _KINDS[str(f.type).split(" ")[0]]) for f in fields(ExplainRow)])
+    return pa.Table.from_pylist(plain, schema=schema)

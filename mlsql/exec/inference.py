@@ -1,0 +1,140 @@
+"""A loaded model, asked in batches of a size that memory and patience allow."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlsql.errors import ModelOutputError, OperationalError
+from mlsql.exec.faults import Fault, fault
+from mlsql.exec.share import Counters
+from mlsql.udfs.spec import Model, ModelSpec
+
+PATIENCE = 0.5
+"""Seconds a model call should take at most, so that a stop is quick; no call can be cut short."""
+
+
+class LoadedModel:
+    """Gives every input an answer or a Fault: a bad input costs itself, not its batch."""
+
+    def __init__(self, spec: ModelSpec, model: Model) -> None:
+        self.spec = spec
+        self.batch_size = spec.batch_size
+        self._model = model
+        self._room = sys.maxsize  # inputs that memory was found to allow
+        self._calm = sys.maxsize  # inputs that PATIENCE was found to allow
+        self._slow: tuple[int, float] | None = None  # the last call that took longer, and how long
+        self._batches = 0
+        self._seconds = 0.0
+
+    def prepare(self, value: Any) -> Any:
+        """The prepared input, or the Fault that the model raised over it."""
+        try:
+            return self._model.prepare(value)
+        except OperationalError:
+            raise
+        except Exception as error:
+            return fault(error, self.spec.name)
+
+    @property
+    def size(self) -> int:
+        """How many inputs the next call takes."""
+        return max(1, min(self.batch_size, self._room, self._calm))
+
+    def answers(
+        self, inputs: Sequence[Any], check: Callable[[], None] = lambda: None
+    ) -> tuple[list[Any], Counters]:
+        """One answer or Fault an input, in order. `check` is asked before every call of the model.
+
+        A prepared input that is a Fault already stays one. A model that raises on a batch is asked
+        in halves; one that answers too few or too many, singly.
+        """
+        self._batches, self._seconds = 0, 0.0
+        given = [value for value in inputs if not isinstance(value, Fault)]
+        rest = iter(self._in_calls(given, check))
+        merged = [value if isinstance(value, Fault) else next(rest) for value in inputs]
+        spent = Counters(calls=len(given), batches=self._batches, seconds_infer=self._seconds)
+        return merged, spent
+
+    def _in_calls(self, inputs: Sequence[Any], check: Callable[[], None]) -> list[Any]:
+        found: list[Any] = []
+        while len(found) < len(inputs):
+            found += self._ask(inputs[len(found) : len(found) + self.size], check)
+        return found
+
+    def _ask(self, inputs: Sequence[Any], check: Callable[[], None]) -> list[Any]:
+        check()
+        try:
+            answers = self._call(inputs)
+        except OperationalError:
+            raise
+        except Exception as error:
+            if len(inputs) == 1:
+                return [fault(error, self.spec.name)]
+            most = (len(inputs) + 1) // 2
+            if _out_of_memory(error):
+                self._room = most
+        else:
+            if len(answers) == len(inputs):
+                return [self._checked(answer) for answer in answers]
+            if len(inputs) == 1:
+                return [self._wrong(f"gave {len(answers)} answers to one input")]
+            return [answer for value in inputs for answer in self._ask([value], check)]
+        # Here the exception is gone, and with it the tensors that its frames held.
+        _free()
+        halves = self._in_calls if self._room <= most else self._ask
+        return halves(inputs[:most], check) + halves(inputs[most:], check)
+
+    def _call(self, inputs: Sequence[Any]) -> list[Any]:
+        started = time.perf_counter()
+        try:
+            answers = self._model.infer(inputs)
+        finally:
+            seconds = time.perf_counter() - started
+            self._batches += 1
+            self._seconds += seconds
+            self._learn(len(inputs), seconds)
+        if isinstance(answers, (str, bytes, dict)) or not hasattr(answers, "__iter__"):
+            kind = type(answers).__name__
+            raise ModelOutputError(
+                f"model {self.spec.name!r} gave a {kind} instead of one answer an input",
+                self.spec.name,
+            )
+        return list(answers)
+
+    def _learn(self, count: int, seconds: float) -> None:
+        """Halve the calls of a slow model, unless halves take as long: then the time is not ours
+        to save (another process has the processor), and small calls would only make it worse."""
+        if seconds <= PATIENCE:
+            if count == self._calm and seconds < PATIENCE / 4:
+                self._calm *= 2
+        elif self._slow and count * 2 <= self._slow[0] and seconds > 0.75 * self._slow[1]:
+            self._calm = sys.maxsize
+        elif self._slow is None or count < self._slow[0]:
+            self._slow = (count, seconds)
+            self._calm = max(1, count // 2)
+
+    def _checked(self, answer: Any) -> Any:
+        return self._wrong("gave no answer (None) to an input") if answer is None else answer
+
+    def _wrong(self, what: str) -> Fault:
+        name = self.spec.name
+        return fault(ModelOutputError(f"model {name!r} {what}", name), name)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Python's, torch's, and what torch's CPU allocator and onnxruntime say in a RuntimeError."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    text = str(error).lower()
+    words = ("out of memory", "not enough memory", "can't allocate memory", "failed to allocate")
+    return isinstance(error, RuntimeError) and any(word in text for word in words)
+
+
+def _free() -> None:
+    """Give the device's cached memory back, where torch is in use on one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -1,0 +1,116 @@
+"""The limits of a statement: time, calls, errors, and the user's wish to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mlsql.config import Settings
+from mlsql.errors import (
+    CallLimit,
+    DataError,
+    Interrupted,
+    MediaError,
+    ModelOutputError,
+    OperationalError,
+    TimeLimit,
+)
+from mlsql.exec.share import Answers, RowError
+
+if TYPE_CHECKING:
+    from mlsql.exec.tally import Tally
+
+# Below so many inputs a ratio says nothing about a run.
+_FEWEST_FOR_RATIO = 20
+
+
+class Guardrails:
+    """Says no when a statement has gone on for long enough; asked between batches."""
+
+    def __init__(self, settings: Settings, tally: Tally) -> None:
+        self._on_error = settings.text("on_error")
+        self._ratio = settings.number("max_error_ratio")
+        self._calls = settings.integer("max_model_calls")
+        self._seconds = settings.number("statement_timeout")
+        self._tally = tally
+        self._started = time.monotonic()
+        self._inputs = 0
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """From any thread: the statement is to end."""
+        self._stopped.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the statement was told to end."""
+        return self._stopped.is_set()
+
+    def check(self) -> None:
+        """Raise if the statement was stopped or has run out of time."""
+        if self._seconds and time.monotonic() - self._started >= self._seconds:
+            raise self.time_limit()
+        if self._stopped.is_set():
+            raise Interrupted("the statement was stopped; what was computed is kept")
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether statement_timeout has passed."""
+        return bool(self._seconds) and time.monotonic() - self._started >= self._seconds
+
+    def time_limit(self) -> TimeLimit:
+        """The error of a statement that ran out of time."""
+        return TimeLimit(
+            f"statement_timeout of {self._seconds:g} s reached after {self._tally.calls:,} model "
+            "calls; what was computed is kept")
+
+    def call_limit(self) -> CallLimit:
+        """The error of a statement that wants more model calls than it may make."""
+        return CallLimit(f"max_model_calls = {self._calls:,} reached; what was computed is kept")
+
+    @property
+    def calls_left(self) -> int | None:
+        """How many more model calls may be made; None where there is no limit."""
+        return max(0, self._calls - self._tally.calls) if self._calls else None
+
+    def judge(self, event: Answers, model: str) -> None:
+        """Raise for a batch's errors, if on_error or max_error_ratio say so."""
+        self._inputs += len(event.rows)
+        if event.errors and self._on_error == "raise":
+            raise row_failed(event.errors[0])
+        errors = len(self._tally.errors)
+        if self._inputs >= _FEWEST_FOR_RATIO and errors > self._ratio * self._inputs:
+            raise OperationalError(
+                f"{errors:,} of {self._inputs:,} inputs could not be used, more than "
+                f"max_error_ratio = {self._ratio:g}; the last: {event.errors[-1].message}"
+                if event.errors else f"{errors:,} of {self._inputs:,} inputs could not be used")
+
+    @contextmanager
+    def watching(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """Call `interrupt` when the time is over, for the length of a block."""
+        if not self._seconds:
+            yield
+            return
+        left = self._seconds - (time.monotonic() - self._started)
+        timer = threading.Timer(max(0.0, left), interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def row_failed(error: RowError) -> DataError:
+    """An input that cannot be used, as the error that ends a statement; the cause is chained."""
+    if isinstance(error.cause, MediaError):
+        failed: DataError = MediaError(error.message, error.uri, error.frame)
+    elif error.model is not None:
+        failed = ModelOutputError(error.message, error.model)
+    else:
+        failed = DataError(error.message)
+    failed.__cause__ = error.cause
+    return failed

@@ -1,0 +1,284 @@
+"""One statement from text to answer: does it concern us, what does it read, plan it, run it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from mlsql.config import Settings
+from mlsql.errors import Interrupted, ProgrammingError, TimeLimit
+from mlsql.exec.context import EngineContext
+from mlsql.exec.measured import Measurements
+from mlsql.exec.share import RowError
+from mlsql.exec.sources import READERS, Sources, is_media_file
+from mlsql.exec.stats import Stats
+from mlsql.exec.tables import table_functions
+from mlsql.exec.views import Views
+from mlsql.parser.dialect import located, parse, to_sql
+from mlsql.parser.parameters import Parameters, bind
+from mlsql.parser.statements import Explain, Statement, one
+from mlsql.planner.names import Names, finished
+from mlsql.planner.nodes import Plan
+from mlsql.planner.plan import plan
+from mlsql.udfs.function import functions
+from mlsql.udfs.registry import Registry
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from mlsql.exec.cache import OutputCache
+    from mlsql.exec.limits import Guardrails
+    from mlsql.exec.share import Executor
+
+_CHANGES_CATALOG = {"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "USE", "ROLLBACK", "IMPORT",
+                    "ABORT", "COMMIT"}
+
+
+# Statements that name a view or table without reading it: DuckDB's catalog has all they need.
+_NAMES_ONLY = (exp.Drop, exp.Alter, exp.Comment, exp.Command, exp.Use, exp.Set)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a statement gave: rows (None where it has none to give) and how it got them."""
+
+    rows: Any = None
+    stats: Stats = field(default_factory=Stats)
+    errors: tuple[RowError, ...] = ()
+    notes: tuple[str, ...] = ()
+    used_models: bool = False
+
+
+class Runner:
+    """Holds what statements share: models, measurements, the cache, and a loaded executor."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
+        self.connection = connection
+        self.settings = settings
+        self.registry = Registry()
+        self.measured = Measurements()
+        self.views = Views(connection)
+        self.last = Answer()
+        self.rules_off: frozenset[str] = frozenset()
+        self.peels = True
+        self._numbers = itertools.count()
+        self._executor: tuple[Any, Executor] | None = None
+        self._cache: tuple[str, OutputCache] | None = None
+        self._guardrails: Guardrails | None = None
+        self._tables = table_functions(self)
+
+    # --- what a statement is --------------------------------------------------------------
+
+    def concerns(self, statements: Iterable[Statement]) -> bool:
+        """Whether DuckDB alone cannot answer one of the statements."""
+        return any(s.mentions(self._is_name, self._is_call) or _is_ours(s) for s in statements)
+
+    def _is_name(self, word: str) -> bool:
+        return is_media_file(word) or self.views.definition(word) is not None
+
+    def _is_call(self, word: str) -> bool:
+        name = word.upper()
+        return (name in functions() or name in READERS or name in self._tables
+                or self.registry.own(word) is not None)
+
+    def plain(self, statement: Statement, parameters: Parameters) -> Answer:
+        """A statement that DuckDB runs as it came."""
+        if statement.words(1)[:1] and statement.words(1)[0] in _CHANGES_CATALOG:
+            self.views.forget()
+        if not statement.tokens and not statement.text.strip():
+            return Answer()
+        if parameters:
+            rows = self.connection.sql(statement.text, params=_given(parameters))
+        else:
+            rows = self.connection.sql(statement.text)
+        return Answer(None if rows is None else rows.materialize())
+
+    # --- statements of ours ---------------------------------------------------------------
+
+    def run(self, text: str, parameters: Parameters, owns_transaction: bool) -> Answer:
+        """A statement that asks models, or reads media or views of ours."""
+        statement = one(text)
+        if _is_ours(statement):
+            return self._show(statement)
+        tree = bind(parse(text), parameters)
+        if isinstance(tree, _NAMES_ONLY) or _describes_table(tree):
+            return self.plain(statement, parameters)
+        if isinstance(tree, exp.Create) and tree.kind == "VIEW":
+            return self._create_view(tree, text, parameters)
+        self.views.forget()
+        sources = self.sources()
+        try:
+            planned = self.planned(tree, sources, text)
+            return self._run(planned, sources, owns_transaction)
+        finally:
+            sources.close()
+
+    def planned(self, tree: exp.Expression, sources: Sources, text: str) -> Plan:
+        """The plan of a statement; what does not bind is an error that points into its text."""
+        import duckdb
+
+        resolved = sources.resolve(self.views.expand(tree))
+        prefix = f"mlsql_{next(self._numbers)}"
+        try:
+            return plan(resolved, self.context(), prefix, peels=self.peels,
+                        skips=self.settings.text("on_error") == "skip")
+        except ProgrammingError as error:
+            if not isinstance(error.__cause__, duckdb.Error):
+                raise
+            raise ProgrammingError(located(str(error), text)) from error.__cause__
+
+    def _run(self, planned: Plan, sources: Sources, owns_transaction: bool) -> Answer:
+        from mlsql.exec.engine import Engine
+        from mlsql.exec.limits import Guardrails
+        from mlsql.exec.stage_run import Machinery
+        from mlsql.exec.tally import Tally
+
+        tally = Tally()
+        tally.errors.extend(sources.errors)
+        guardrails = self._guardrails = Guardrails(self.settings, tally)
+        cache = self.cache() if planned.stores else None
+        use = Machinery(self.connection, self.executor(), cache, tally, guardrails)
+        try:
+            with guardrails.watching(self._stop_now):
+                rows = Engine(planned, use, self.measured.learn, owns_transaction).run()
+        except Exception as error:
+            raise _reason(error, guardrails) from error
+        finally:
+            self._guardrails = None
+            if cache is not None:
+                cache.flush()
+        stats = tally.stats()
+        for model in stats.models:
+            self.measured.ran(model)
+        return Answer(rows, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
+
+    def _create_view(
+        self, tree: exp.Create, text: str, parameters: Parameters
+    ) -> Answer:
+        if parameters:
+            raise ProgrammingError("a view cannot hold parameters")
+        query = tree.expression
+        definition = to_sql(query)
+        sources = self.sources()
+        try:
+            resolved = sources.resolve(self.views.expand(query.copy()))
+            context = self.context()
+            names = Names(context)
+            from mlsql.planner.expand import expand
+
+            bound = finished(expand(resolved, context, names), resolved)
+            columns = list(context.describe(to_sql(bound)))
+        finally:
+            sources.close()
+        self.connection.execute(self.views.create(tree, columns, definition))
+        self.views.forget()
+        return Answer()
+
+    def _show(self, statement: Statement) -> Answer:
+        words = statement.words(2)
+        if words == ["SHOW", "MODELS"]:
+            return Answer(self._tables["MODELS"]())
+        return Answer(self._tables["MODELS"](statement.rest(2).strip().strip("'\"")))
+
+    def explain(self, wanted: Explain, parameters: Parameters) -> Answer:
+        """The plan of a statement as a table; with ANALYZE, run and measured."""
+        from mlsql.exec.explaining import explained
+
+        return explained(self, wanted, parameters)
+
+    # --- what is shared -------------------------------------------------------------------
+
+    def context(self) -> EngineContext:
+        return EngineContext(self.connection, self.registry, self.measured, self.rules_off)
+
+    def sources(self) -> Sources:
+        folder = Path(self.settings.text("cache_dir"))
+        memo = folder / "listings" if self.settings.flag("cache") else None
+        return Sources(self.connection, self.limits(), memo, self.settings.text("on_error"),
+                       self._tables, f"mlsql_{next(self._numbers)}")
+
+    def limits(self) -> Any:
+        """What media may be read: as much as DuckDB itself may read, and no larger pictures."""
+        from mlsql.exec.media.handle import Limits
+
+        external, directories = self.connection.execute(
+            "SELECT current_setting('enable_external_access'), "
+            "current_setting('allowed_directories')").fetchall()[0]
+        return Limits(self.settings.integer("max_pixels"), bool(external),
+                      tuple(directories or ()))
+
+    def executor(self) -> Executor:
+        """The executor of the settings, its models loaded from earlier statements."""
+        from mlsql.exec.executors import executor
+        from mlsql.exec.worker import WorkerOptions
+
+        s = self.settings
+        options = WorkerOptions(s.text("device"), s.integer("batch_size"),
+                                s.integer("memory_budget"), s.integer("workers"), self.limits())
+        wanted = (s.text("executor"), options)
+        if self._executor is None or self._executor[0] != wanted:
+            if self._executor is not None:
+                self._executor[1].close()
+            self._executor = (wanted, executor(s.text("executor"), options))
+        return self._executor[1]
+
+    def cache(self) -> OutputCache | None:
+        """The cache of outputs; None where the settings switch it off."""
+        from mlsql.exec.cache import OutputCache
+
+        if not self.settings.flag("cache"):
+            return None
+        folder = self.settings.text("cache_dir")
+        if self._cache is None or self._cache[0] != folder:
+            if self._cache is not None:
+                self._cache[1].close()
+            self._cache = (folder, OutputCache(Path(folder)))
+        return self._cache[1]
+
+    def interrupt(self) -> None:
+        """From any thread: end the statement that runs."""
+        guardrails = self._guardrails
+        if guardrails is not None:
+            guardrails.stop()
+        self._stop_now()
+
+    def _stop_now(self) -> None:
+        self.connection.interrupt()
+        if self._executor is not None:
+            self._executor[1].cancel()
+
+    def close(self) -> None:
+        """Give up models, files and threads; what was computed is on disk."""
+        if self._executor is not None:
+            self._executor[1].close()
+        if self._cache is not None:
+            self._cache[1].close()
+        self._executor = self._cache = None
+
+
+def _reason(error: Exception, guardrails: Guardrails) -> Exception:
+    """What ended a statement: whatever was interrupted, the limit or the user did it."""
+    import duckdb
+
+    if not isinstance(error, (Interrupted, duckdb.InterruptException)):
+        return error
+    if isinstance(error, TimeLimit) or guardrails.timed_out:
+        return guardrails.time_limit()
+    return Interrupted("the statement was stopped; what was computed is kept")
+
+
+def _describes_table(tree: exp.Expression) -> bool:
+    return isinstance(tree, exp.Describe) and isinstance(tree.this, exp.Table)
+
+
+def _is_ours(statement: Statement) -> bool:
+    return statement.words(2) in (["SHOW", "MODELS"], ["DESCRIBE", "MODEL"])
+
+
+def _given(parameters: Any) -> Any:
+    return dict(parameters) if hasattr(parameters, "keys") else list(parameters)

@@ -1,0 +1,77 @@
+"""The stores of one statement: model outputs by argument, as DuckDB and look-ups see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from mlsql.planner.nodes import Store
+from mlsql.udfs.types import arrow_type
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class OutputStore:
+    """The outputs of one model: a temporary table, and the same rows in memory.
+
+    The rows in memory outlive a transaction that is rolled back; `create` puts them back.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+        self.name = store.name
+        self.spec = store.spec
+        self.schema = pa.schema([("mlsql_arg", arrow_type(store.spec.input_type)),
+                                 ("mlsql_out", arrow_type(store.spec.output_type))])
+        self._connection = connection
+        self._tables: list[pa.Table] = []
+
+    def create(self) -> None:
+        """Make the table, with every row known so far."""
+        spec = self.spec
+        self._connection.execute(
+            f"CREATE TEMP TABLE {self.name} "
+            f"(mlsql_arg {spec.input_type}, mlsql_out {spec.output_type})")
+        for table in self._tables:
+            self._insert(table)
+
+    def drop(self) -> None:
+        """Remove the table."""
+        self._connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+
+    def add(self, arguments: pa.Array, outputs: pa.Array) -> None:
+        """Add rows; the arguments must be new."""
+        if len(arguments) == 0:
+            return
+        table = pa.table([_plain(arguments), _plain(outputs)], schema=self.schema)
+        self._tables.append(table)
+        self._insert(table)
+
+    def rows(self) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables(self._tables) if self._tables else self.schema.empty_table()
+
+    def __len__(self) -> int:
+        return sum(len(table) for table in self._tables)
+
+    def _insert(self, table: pa.Table) -> None:
+        with registered(self._connection, "mlsql_new", table):
+            self._connection.execute(f"INSERT INTO {self.name} SELECT * FROM mlsql_new")
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+class registered:  # noqa: N801 - used as a function
+    """An Arrow table under a name, for the length of a block."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
+        self._connection, self._name, self._table = connection, name, table
+
+    def __enter__(self) -> None:
+        self._connection.register(self._name, self._table)
+
+    def __exit__(self, *_: Any) -> None:
+        self._connection.unregister(self._name)

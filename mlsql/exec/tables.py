@@ -1,0 +1,75 @@
+"""Table functions of mlsql: models(), labels(m), last_query(), query_errors(), settings()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from mlsql.exec.stats import ModelStats
+from mlsql.udfs import vocabulary
+
+if TYPE_CHECKING:
+    from mlsql.exec.statement import Runner
+
+
+def table_functions(runner: Runner) -> Mapping[str, Callable[..., pa.Table]]:
+    """The table functions by upper-case name."""
+    return {
+        "MODELS": lambda name=None: _models(runner, name),
+        "LABELS": lambda model: _labels(runner, model),
+        "LAST_QUERY": lambda: _last_query(runner),
+        "QUERY_ERRORS": lambda: _query_errors(runner),
+        "SETTINGS": lambda: _settings(runner),
+    }
+
+
+def _models(runner: Runner, name: str | None) -> pa.Table:
+    names = runner.registry.names() if name is None else [runner.registry.named(name).name]
+    specs = [runner.registry.named(n) for n in names]
+    return pa.table({
+        "name": pa.array([s.name for s in specs], pa.string()),
+        "task": pa.array([s.task for s in specs], pa.string()),
+        "labels": pa.array([len(s.labels) for s in specs], pa.int64()),
+        "min_score": pa.array([s.min_score for s in specs], pa.float64()),
+        "input": pa.array([s.input_type for s in specs], pa.string()),
+        "output": pa.array([s.output_type for s in specs], pa.string()),
+        "sha256": pa.array([s.sha256 or None for s in specs], pa.string()),
+        "licence": pa.array([s.licence or None for s in specs], pa.string()),
+        "origin": pa.array([s.origin or None for s in specs], pa.string()),
+    })
+
+
+def _labels(runner: Runner, model: str) -> pa.Table:
+    spec = runner.registry.named(model)
+    covers = vocabulary.words(spec)
+    return pa.table({
+        "label": pa.array(list(covers), pa.string()),
+        "covers": pa.array([list(c) for c in covers.values()], pa.list_(pa.string())),
+    })
+
+
+def _last_query(runner: Runner) -> pa.Table:
+    rows = [asdict(m) for m in runner.last.stats.models]
+    kinds = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+    schema = pa.schema([(f.name, kinds[str(f.type)]) for f in fields(ModelStats)])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _query_errors(runner: Runner) -> pa.Table:
+    rows: list[dict[str, Any]] = [
+        {"path": e.uri, "frame_id": e.frame, "model": e.model, "message": e.message,
+         "cause": None if e.cause is None else f"{type(e.cause).__name__}: {e.cause}"}
+        for e in runner.last.errors]
+    schema = pa.schema([("path", pa.string()), ("frame_id", pa.int64()), ("model", pa.string()),
+                        ("message", pa.string()), ("cause", pa.string())])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _settings(runner: Runner) -> pa.Table:
+    rows = [{"name": s.name, "value": None if v is None else str(v), "default": str(s.default),
+             "meaning": s.meaning} for s, v in runner.settings]
+    return pa.Table.from_pylist(rows, schema=pa.schema(
+        [(n, pa.string()) for n in ("name", "value", "default", "meaning")]))

@@ -1,0 +1,74 @@
+"""The boundary to DuckDB: its exceptions become ours, and Ctrl-C reaches it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import duckdb
+
+from mlsql import errors
+
+T = TypeVar("T")
+_STOPS_WITHIN = 5.0
+
+_OURS: tuple[tuple[type[BaseException], type[errors.Error]], ...] = (
+    (duckdb.InterruptException, errors.Interrupted),
+    (duckdb.ProgrammingError, errors.ProgrammingError),
+    (duckdb.DataError, errors.DataError),
+    (duckdb.IntegrityError, errors.IntegrityError),
+    (duckdb.NotSupportedError, errors.NotSupportedError),
+    (duckdb.InternalError, errors.InternalError),
+    (duckdb.OperationalError, errors.OperationalError),
+)
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Inside, an exception of DuckDB comes out as ours of the same kind, chained to it."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise translated(error) from error
+
+
+def translated(error: duckdb.Error) -> errors.Error:
+    """Our error for one of DuckDB's, with its message."""
+    for theirs, ours in _OURS:
+        if isinstance(error, theirs):
+            return ours(str(error))
+    return errors.DatabaseError(str(error))
+
+
+def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:
+    """What `work` gives. Ctrl-C calls `interrupt` and raises KeyboardInterrupt when work stopped.
+
+    DuckDB does not look for signals while it runs, and Python acts on them only in the main
+    thread, between its own instructions; so the main thread waits here and another one works.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done = threading.Event()
+    given: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            given.append(work())
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="mlsql-statement", daemon=True).start()
+    try:
+        done.wait()
+    except KeyboardInterrupt:
+        interrupt()
+        done.wait(_STOPS_WITHIN)
+        raise
+    if raised:
+        raise raised[0]
+    return given[0]

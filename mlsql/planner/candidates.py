@@ -1,0 +1,151 @@
+"""The query that lists what a model must look at: a scope's rows, as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from mlsql.planner.guards import guards
+from mlsql.planner.names import with_ctes
+from mlsql.planner.shape import group_keys
+from mlsql.planner.trees import (
+    calls_models,
+    conjuncts,
+    is_volatile,
+    owner,
+    place,
+    sources,
+    visible_ctes,
+)
+
+Columns = Sequence[tuple[str, exp.Expression]]
+
+
+def candidates(
+    scope: exp.Select, columns: Columns, *, join: int | None = None, grouped: bool = False,
+    only: frozenset[int] | None = None,
+) -> exp.Select:
+    """The distinct values of `columns` over the rows of `scope` that reach the place asked for.
+
+    Conditions that ask a model are left out, which can only add rows. With `join`, the place is
+    the ON of that join: its sources so far, the two sides taken together wherever the rest of ON
+    allows. With `grouped`, it is above GROUP BY. With `only`, the other sources (joined by inner
+    joins, and tied to these by no known condition) need just have a row.
+    """
+    query = exp.Select(expressions=[exp.alias_(tried(e), name) for name, e in columns])
+    if only is not None:
+        _take_some(query, scope, only)
+    else:
+        _take_sources(query, scope, join)
+        if join is None:
+            _filter(query, scope, "where")
+    if grouped:
+        keys = group_keys(scope)
+        if keys is not None:
+            query.set("group", keys)
+        _filter(query, scope, "having")
+    query.set("distinct", exp.Distinct())
+    return finish(query, scope)
+
+
+def finish(query: exp.Select, scope: exp.Select) -> exp.Select:
+    """The query over the rows of the scopes around `scope`, under the CTEs that it sees."""
+    wrapped = _wrapped(query, scope)
+    finished: exp.Select = with_ctes(wrapped, list(visible_ctes(scope)))  # type: ignore
+    return finished
+
+
+def cheap(condition: exp.Expression | None) -> list[exp.Expression]:
+    """The conjuncts that ask no model and are the same whenever they are evaluated."""
+    return [c for c in conjuncts(condition) if not calls_models(c) and not is_volatile(c)]
+
+
+def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> None:
+    if scope.args.get("from_"):
+        query.set("from_", scope.args["from_"].copy())
+    joins = scope.args.get("joins") or []
+    for i, node in enumerate(joins if join is None else joins[: join + 1]):
+        copied = node.copy()
+        if i == join or calls_models(copied.args.get("on") or exp.null()):
+            _open_join(copied)
+        query.append("joins", copied)
+
+
+def _take_some(query: exp.Select, scope: exp.Select, only: frozenset[int]) -> None:
+    """Some of the inner-joined sources, the conditions on them, and a row from each other one."""
+    kept = [node.copy() for i, node in enumerate(sources(scope)) if i in only]
+    query.set("from_", exp.From(this=kept[0]))
+    for node in kept[1:]:
+        query.append("joins", exp.Join(this=node, kind="CROSS"))
+    others = [exp.Exists(this=exp.select("1").from_(node.copy()))
+              for i, node in enumerate(sources(scope)) if i not in only]
+    known = [c.copy() for c in scope.meta["tied"][only]] + others
+    if known:
+        query.set("where", exp.Where(this=exp.and_(*known, copy=False)))
+
+
+def _open_join(join: exp.Join) -> None:
+    """An inner join on what is known of ON: the pairs that the whole condition may be asked of."""
+    known = cheap(join.args.get("on"))
+    join.set("on", exp.and_(*[c.copy() for c in known], copy=False) if known else exp.true())
+    for part in ("side", "kind", "method"):
+        join.set(part, None)
+
+
+def _filter(query: exp.Select, scope: exp.Select, clause: str) -> None:
+    node = scope.args.get(clause)
+    known = cheap(node.this) if node is not None else []
+    if known:
+        kind = exp.Where if clause == "where" else exp.Having
+        query.set(clause, kind(this=exp.and_(*[c.copy() for c in known], copy=False)))
+
+
+def tried(node: exp.Expression) -> exp.Expression:
+    """The expression, NULL where it would raise: an argument that fails is not looked at.
+
+    The statement itself raises, if the row matters to it. TRY takes no subquery.
+    """
+    if isinstance(node, (exp.Column, exp.Literal)) or node.find(exp.Subquery, exp.Exists, exp.In):
+        return node.copy()
+    if node.find(exp.AggFunc, exp.Window):
+        return node.copy()
+    return exp.Anonymous(this="TRY", expressions=[node.copy()])
+
+
+def _wrapped(query: exp.Select, scope: exp.Select) -> exp.Select:
+    """A scope that refers to ones around it is taken row by row of theirs, by LATERAL."""
+    outer = owner(scope)
+    if outer is None or not scope.meta.get("correlated"):
+        return query
+    around = exp.Select(expressions=[exp.column(exp.Star(), table="mlsql_l")])
+    around.set("distinct", exp.Distinct())
+    _take_sources(around, outer, None)
+    lateral = exp.Lateral(this=exp.Subquery(this=query),
+                          alias=exp.TableAlias(this=exp.to_identifier("mlsql_l")))
+    around = around.join(lateral, copy=False)
+    known = _outer_conditions(outer, scope)
+    if known:
+        around.set("where", exp.Where(this=exp.and_(*known, copy=False)))
+    return _wrapped(around, outer)
+
+
+def _outer_conditions(outer: exp.Select, scope: exp.Select) -> list[exp.Expression]:
+    where = outer.args.get("where")
+    known = [c.copy() for c in cheap(where.this)] if where is not None else []
+    if place(scope, outer) != "where":
+        return known
+    holder = next((c for c in conjuncts(where.this) if _within(scope, c)), None)
+    if holder is not None:
+        known = [c for c in known if c != holder]
+        known += [g for g in guards(scope, holder) if not calls_models(g)]
+    return known
+
+
+def _within(node: exp.Expression, root: exp.Expression) -> bool:
+    above: exp.Expression | None = node
+    while above is not None:
+        if above is root:
+            return True
+        above = above.parent
+    return False

@@ -1,0 +1,39 @@
+"""What planning may ask of the world: handed in, so that planning itself stays pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from mlsql.udfs.function import Models
+from mlsql.udfs.spec import ModelSpec
+
+Column = tuple[str, str]  # name as written, DuckDB type
+
+
+class Context(Models, Protocol):
+    """DuckDB, the models and the measurements, as planning sees them."""
+
+    def describe(self, sql: str) -> Sequence[Column]:
+        """The columns of a query, bound by DuckDB, not run; its error if it does not bind."""
+
+    def bind(self, sql: str) -> None:
+        """Raise DuckDB's error if a statement that is no query does not bind; it is not run."""
+
+    def function_type(self, name: str) -> str | None:
+        """What DuckDB's function of that name is: 'scalar', 'aggregate', 'table', 'macro' …
+
+        None where DuckDB has none, or only one of the user's.
+        """
+
+    def predictor(self, name: str) -> ModelSpec | None:
+        """The registered model that is called by its own name, if there is one."""
+
+    def cost_ms(self, spec: ModelSpec) -> float:
+        """Milliseconds that one input costs: measured where it has been, else the spec's prior."""
+
+    def selectivity(self, key: str) -> float | None:
+        """The share of rows that a condition let through when it was last run, if it was."""
+
+    def switched_off(self) -> frozenset[str]:
+        """The names of the rules that must not be applied."""

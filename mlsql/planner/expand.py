@@ -1,0 +1,174 @@
+"""Model functions become expressions over model outputs; aliases that hide a call are opened."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.errors import ProgrammingError
+from mlsql.parser.dialect import DIALECT, to_sql
+from mlsql.planner.context import Context
+from mlsql.planner.names import Names, finished
+from mlsql.planner.trees import Query, ctes, nested, own, owner, sources
+from mlsql.udfs.function import Function, functions, output, read_call
+from mlsql.udfs.media import as_media, fitted, is_media
+
+
+def expand(root: exp.Expression, context: Context, names: Names) -> exp.Expression:
+    """The statement with every model function expanded, in place."""
+    return _Expander(context, names).statement(root)
+
+
+class _Expander:
+    def __init__(self, context: Context, names: Names) -> None:
+        self._context = context
+        self._names = names
+
+    def statement(self, root: exp.Expression) -> exp.Expression:
+        if isinstance(root, Query):
+            return self.query(root)
+        for query in nested(root):
+            self.query(query)
+        for call in self._calls(root):
+            self._expand(call, None)
+        return root
+
+    def query(self, query: exp.Expression) -> exp.Expression:
+        for cte in ctes(query):
+            self._queries(cte.this)
+        if isinstance(query, exp.Select):
+            self._select(query)
+        else:
+            self._queries(query.this)
+            self._queries(query.expression)
+        return query
+
+    def _queries(self, node: exp.Expression) -> None:
+        for query in [node] if isinstance(node, Query) else nested(node):
+            self.query(query)
+
+    def _select(self, scope: exp.Select) -> None:
+        for source in sources(scope):
+            self._queries(source)
+            for call in self._calls(source):
+                self._expand(call, scope)
+        self._open_aliases(scope)
+        for query in [q for q in nested(scope) if not _in_sources(q, scope)]:
+            self.query(query)
+        for call in self._calls(scope):
+            self._expand(call, scope)
+
+    def _calls(self, root: exp.Expression) -> list[exp.Anonymous]:
+        """The calls of ours that `root` itself owns, innermost first."""
+        found = [n for n in own(root, exp.Anonymous) if self._is_ours(n)]
+        return sorted(found, key=lambda n: -n.depth)
+
+    def _is_ours(self, node: exp.Anonymous) -> bool:
+        name = node.name.upper()
+        return name in functions() or self._context.predictor(name) is not None
+
+    def _expand(self, node: exp.Anonymous, scope: exp.Select | None) -> None:
+        function = functions().get(node.name.upper())
+        if function is None:
+            self._predict(node, scope)
+        else:
+            self._call(function, node, scope)
+
+    def _call(self, function: Function, node: exp.Anonymous, scope: exp.Select | None) -> None:
+        given = list(node.expressions)
+        place = function.subject
+        type = self._type(given[place], scope) if place < len(given) else None
+        if function.shadows and not is_media(type):
+            return
+        if place < len(given) and function.arguments[place] == "media":
+            given[place] = _picture(function, given[place], type)
+        _name_projection(node)
+        node.replace(function.expand(read_call(function, given, type), self._context))
+
+    def _predict(self, node: exp.Anonymous, scope: exp.Select | None) -> None:
+        spec = self._context.predictor(node.name)
+        assert spec is not None
+        if len(node.expressions) != 1:
+            raise ProgrammingError(
+                f"{spec.name} takes one argument ({spec.input_type}), not {len(node.expressions)}")
+        _name_projection(node)
+        argument = node.expressions[0]
+        type = self._type(argument, scope) if spec.takes_media else None
+        node.replace(output(spec, fitted(spec, argument, type)))
+
+    def _type(self, node: exp.Expression, scope: exp.Select | None) -> str | None:
+        if isinstance(node, exp.Literal) and node.is_string:
+            return "VARCHAR"
+        if scope is None:
+            return self._type_in_update(node)
+        return self._names.type_of(scope, node)
+
+    def _type_in_update(self, node: exp.Expression) -> str | None:
+        statement = node.find_ancestor(exp.Update, exp.Delete, exp.Merge)
+        if statement is None or statement.find(exp.Table) is None:
+            return None
+        target = statement.this.copy()
+        query = exp.Select(expressions=[exp.alias_(node.copy(), "mlsql_t")]).from_(target)
+        found = self._context.describe(to_sql(finished(query, query)))
+        return found[0][1]
+
+    def _open_aliases(self, scope: exp.Select) -> None:
+        """Put the expression in the place of an alias that stands for a call."""
+        hidden = {item.alias.lower(): item.this for item in scope.expressions
+                  if isinstance(item, exp.Alias) and self._calls(item)}
+        if not hidden:
+            return
+        for column in list(own(scope, exp.Column)):
+            name = column.name.lower()
+            if name in hidden and not column.table and self._opens(scope, column):
+                column.replace(exp.paren(hidden[name].copy(), copy=False))
+
+    def _opens(self, scope: exp.Select, column: exp.Column) -> bool:
+        clause = _clause(column, scope)
+        if clause in ("from_", "joins", "with_", "distinct", "order"):
+            return False
+        if clause == "group" and isinstance(column.parent, exp.Group):
+            return False
+        return clause == "having" or not self._names.is_local(scope, column)
+
+
+def _picture(function: Function, node: exp.Expression, type: str | None) -> exp.Expression:
+    picture = as_media(node, type)
+    if picture is None:
+        raise ProgrammingError(
+            f"{function.name} looks at a picture (a frame, an image, a path or a BLOB): "
+            f"{to_sql(node)} is {type}")
+    return picture
+
+
+def _name_projection(node: exp.Expression) -> None:
+    """Give the projection a call stands in the name DuckDB would, before the call is expanded."""
+    below, above = node, node.parent
+    while above is not None and not isinstance(above, (exp.Select, exp.Alias)):
+        below, above = above, above.parent
+    if isinstance(above, exp.Select) and below.arg_key == "expressions":
+        name = heading(below)
+        hole = exp.Null()
+        below.replace(hole)
+        hole.replace(exp.alias_(below, name, quoted=True, copy=False))
+
+
+def heading(node: exp.Expression) -> str:
+    """The column name of an expression that has none, as DuckDB writes it."""
+    return node.sql(dialect=DIALECT, normalize_functions="lower")
+
+
+def _clause(node: exp.Expression, scope: exp.Select) -> str:
+    below, above = node, node.parent
+    while above is not None and above is not scope:
+        below, above = above, above.parent
+    return str(below.arg_key)
+
+
+def _in_sources(query: exp.Expression, scope: exp.Select) -> bool:
+    """Whether a nested query is a source of the scope (or one of its CTEs), not part of a clause."""
+    below, above = query, query.parent
+    while above is not None and above is not scope:
+        if isinstance(above, (exp.Join, exp.From, exp.With)):
+            return below.arg_key != "on"
+        below, above = above, above.parent
+    return False

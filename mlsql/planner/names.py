@@ -1,0 +1,213 @@
+"""Which source a column belongs to, by what DuckDB says the sources hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mlsql.errors import Error
+from mlsql.parser.dialect import to_sql
+from mlsql.planner.context import Context
+from mlsql.planner.substitute import QUERY, TYPE
+from mlsql.planner.trees import owner, sources, visible_ctes
+from mlsql.udfs.function import ModelOutput
+
+Types = dict[str, str]  # column name in lower case -> DuckDB type
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of FROM: its name, and its columns where DuckDB could tell them."""
+
+    name: str
+    columns: Types | None
+
+
+class Names:
+    """Binds the names of one statement. Asks DuckDB once for each source."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._described: dict[str, Types | None] = {}
+
+    def sources(self, scope: exp.Select) -> list[Source]:
+        """The sources of a SELECT, in order."""
+        return [self._source(scope, i, node) for i, node in enumerate(sources(scope))]
+
+    def _source(self, scope: exp.Select, position: int, node: exp.Expression) -> Source:
+        name = node.alias_or_name
+        if not name and isinstance(node, exp.Subquery):
+            name = "unnamed_subquery"
+        query = prefix(scope, position)
+        star = exp.Column(this=exp.Star(), table=exp.to_identifier(name, quoted=True))
+        query.set("expressions", [star] if name else [exp.Star()])
+        types = self._describe(finished(query, scope))
+        return Source(str(name).lower(), types)
+
+    def type_of(self, scope: exp.Select, node: exp.Expression) -> str | None:
+        """The DuckDB type of an expression of a SELECT, None where it cannot be told."""
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            found = self.column_type(scope, node)
+            if found is not None:
+                return found
+        query = exp.Select(expressions=[exp.alias_(node.copy(), "mlsql_t")])
+        query = around(scope, query) if sources(scope) or owner(scope) else query
+        types = self._describe(finished(query, scope))
+        return next(iter(types.values())) if types else None
+
+    def column_type(self, scope: exp.Select | None, column: exp.Column) -> str | None:
+        """The type of a plain column, looked for from the inside out."""
+        while scope is not None:
+            for source in self.sources(scope):
+                if source.columns is None or (column.table and column.table.lower() != source.name):
+                    continue
+                if column.name.lower() in source.columns and not column.args.get("db"):
+                    return source.columns[column.name.lower()]
+            scope = owner(scope)
+        return None
+
+    def is_local(self, scope: exp.Select, column: exp.Column) -> bool:
+        """Whether a column belongs to the SELECT itself rather than to one around it."""
+        first = column.parts[0].name.lower()
+        for source in self.sources(scope):
+            if len(column.parts) > 1 and first == source.name:
+                return True
+            if source.columns is None or first in source.columns:
+                return True
+        return False
+
+    def sources_of(self, scope: exp.Select, node: exp.Expression) -> set[int] | None:
+        """The numbers of the scope's sources that an expression speaks of; None if in doubt."""
+        found: set[int] = set()
+        columns = [node] if isinstance(node, exp.Column) else list(node.find_all(exp.Column))
+        known = self.sources(scope)
+        for column in columns:
+            holders = [i for i, s in enumerate(known) if _holds_column(s, column)]
+            if isinstance(column.this, exp.Star) or None in [s.columns for s in known]:
+                return None
+            found.update(holders)
+        return found
+
+    def is_correlated(self, scope: exp.Select) -> bool:
+        """Whether anything in a SELECT refers to a SELECT around it."""
+        return any(not self._bound_within(scope, column) for column in scope.find_all(exp.Column))
+
+    def _bound_within(self, scope: exp.Select, column: exp.Column) -> bool:
+        if isinstance(column.this, exp.Star):
+            return True
+        inner = owner(column)
+        while inner is not None:
+            if self.is_local(inner, column) or _is_alias(inner, column):
+                return True
+            if inner is scope:
+                return False
+            inner = owner(inner)
+        return True
+
+    def _describe(self, query: exp.Expression) -> Types | None:
+        sql = to_sql(query)
+        if sql not in self._described:
+            try:
+                self._described[sql] = {n.lower(): t for n, t in self._context.describe(sql)}
+            except Error:
+                self._described[sql] = None
+        return self._described[sql]
+
+
+def _holds_column(source: Source, column: exp.Column) -> bool:
+    first = column.parts[0].name.lower()
+    if len(column.parts) > 1 and first == source.name:
+        return True
+    return source.columns is not None and first in source.columns
+
+
+def _is_alias(scope: exp.Select, column: exp.Column) -> bool:
+    first = column.parts[0].name.lower()
+    return any(isinstance(item, exp.Alias) and item.alias.lower() == first
+               for item in scope.expressions)
+
+
+def prefix(scope: exp.Select, last: int | None = None) -> exp.Select:
+    """SELECT over the sources of a scope up to number `last`, joined anyhow (for binding only)."""
+    query = exp.Select()
+    first = scope.args.get("from_")
+    if first is not None:
+        query.set("from_", first.copy())
+    joins = [join.copy() for join in (scope.args.get("joins") or [])]
+    for join in joins if last is None else joins[:last]:
+        if join.args.get("on") is not None:
+            join.set("on", exp.true())
+        if join.kind in ("SEMI", "ANTI") or join.side in ("SEMI", "ANTI"):
+            join.set("kind", "")
+            join.set("side", "")
+        query.append("joins", join)
+    return query
+
+
+def around(scope: exp.Select, query: exp.Select) -> exp.Select:
+    """`query`'s expressions over the scope's sources, and over those of the scopes around it."""
+    inner = prefix(scope)
+    inner.set("expressions", query.expressions)
+    outer = owner(scope)
+    if outer is None or not sources(outer):
+        return inner
+    wrapped = exp.Select(expressions=[exp.column(exp.Star(), table="mlsql_l")])
+    lateral = exp.Lateral(this=exp.Subquery(this=inner),
+                          alias=exp.TableAlias(this=exp.to_identifier("mlsql_l")))
+    return around(outer, wrapped).join(lateral, copy=False)
+
+
+def finished(query: exp.Expression, scope: exp.Expression) -> exp.Expression:
+    """The query with typed NULLs for model outputs, and with the CTEs that its place sees."""
+    stubbed = stub(query)
+    return with_ctes(stubbed, [stub(cte) for cte in visible_ctes(scope)])
+
+
+def with_ctes(query: exp.Expression, ctes: list[exp.Expression]) -> exp.Expression:
+    """The query under the given CTEs, those of them that it needs."""
+    wanted = _referenced(query)
+    kept: list[exp.Expression] = []
+    for cte in reversed(ctes):
+        if cte.alias.lower() in wanted:
+            wanted |= _referenced(cte.this)
+            kept.insert(0, cte.copy())
+    if kept:
+        recursive = any(_refers_to_itself(cte) for cte in kept)
+        query.set("with_", exp.With(expressions=kept, recursive=recursive))
+    return query
+
+
+def _referenced(query: exp.Expression) -> set[str]:
+    return {table.name.lower() for table in query.find_all(exp.Table)}
+
+
+def _refers_to_itself(cte: exp.Expression) -> bool:
+    return cte.alias.lower() in _referenced(cte.this)
+
+
+def stub(tree: exp.Expression) -> exp.Expression:
+    """A copy that binds before anything has run, and is never run itself.
+
+    In place of each model output, or of what was put in its place, stands a typed NULL; in place
+    of each table that is still to be made, its query.
+    """
+    copied = tree.copy()
+    for node in list(copied.walk(bfs=True)):
+        if node.parent is None and node is not copied:
+            continue  # below a node that was replaced
+        changed = _stubbed(node)
+        if changed is not None:
+            if node is copied:
+                return changed
+            node.replace(changed)
+    return copied
+
+
+def _stubbed(node: exp.Expression) -> exp.Expression | None:
+    kind = node.spec.output_type if isinstance(node, ModelOutput) else node.meta.get(TYPE)
+    if kind is not None:
+        return exp.cast(exp.null(), kind, dialect="duckdb")
+    if node.meta.get(QUERY) is not None:
+        return stub(node.meta[QUERY])
+    return None

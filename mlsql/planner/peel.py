@@ -1,0 +1,416 @@
+"""Taking the models out of a statement, clause by clause in execution order.
+
+What is not proved here is left to look-up functions that record what they miss (Plan.lookups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from mlsql.parser.dialect import to_sql
+from mlsql.planner.candidates import candidates, cheap
+from mlsql.planner.context import Context
+from mlsql.planner.names import Names
+from mlsql.planner.nodes import Conjunct, Lookup, Materialise, Node, Stage, Store
+from mlsql.planner.shape import (
+    aggregates,
+    has_sample,
+    is_aggregated,
+    is_repeatable,
+    joins_inner,
+    key_items,
+    stops_early,
+)
+from mlsql.planner.stages import StageBuilder
+from mlsql.planner.substitute import QUERY, allows_subquery, look_up, look_up_call
+from mlsql.planner.trees import (
+    Query,
+    calls_models,
+    conjuncts,
+    ctes,
+    is_volatile,
+    nested,
+    own,
+    owner,
+    place,
+    sources,
+)
+from mlsql.udfs.function import ModelOutput
+
+
+@dataclass
+class Peeler:
+    """Walks a statement and gives the nodes to run before it; the tree is changed in place."""
+
+    context: Context
+    names: Names
+    prefix: str
+    peels: bool = True  # off: everything is recorded
+    nodes: list[Node] = field(default_factory=list)
+    stores: dict[str, Store] = field(default_factory=dict)
+    lookups: dict[str, Lookup] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def statement(self, root: exp.Expression) -> None:
+        """Peel every query of the statement; calls outside any query are recorded."""
+        if self.peels and not isinstance(root, (exp.Update, exp.Delete, exp.Merge, exp.Pivot)):
+            for query in [root] if isinstance(root, Query) else nested(root):
+                self.query(query)
+        self.record(root, "")
+
+    def query(self, query: exp.Expression) -> None:
+        """A SELECT or set operation, what it defines first."""
+        with_ = query.args.get("with_")
+        for cte in ctes(query):
+            if with_ is not None and with_.recursive and _recursive(cte):
+                self.record(cte, "a recursive query")
+            else:
+                self._queries(cte.this)
+        if isinstance(query, exp.Select):
+            self._select(query)
+        else:
+            self._queries(query.this)
+            self._queries(query.expression)
+
+    def _queries(self, node: exp.Expression) -> None:
+        for query in [node] if isinstance(node, Query) else nested(node):
+            self.query(query)
+
+    def _select(self, scope: exp.Select) -> None:
+        for source in sources(scope):
+            self._queries(source)
+        if not calls_models(scope):
+            return
+        scope.meta["correlated"] = owner(scope) is not None and self.names.is_correlated(scope)
+        reason = self._unproved(scope)
+        if reason:
+            self.record(scope, reason)
+            return
+        self._settle_sources(scope)
+        if not joins_inner(scope):
+            for number, join in enumerate(scope.args.get("joins") or []):
+                self._on(scope, number, join)
+        self._where(scope)
+        self._above_where(scope)
+
+    def _unproved(self, scope: exp.Select) -> str:
+        """Why the rows of a scope cannot be foreseen, '' if they can."""
+        if has_sample(scope):
+            return "a sample of joined sources"
+        if any(source.find(exp.Anonymous) is not None and _recorded(source, self.lookups)
+               for source in sources(scope)):
+            return "a source that is itself recorded"
+        around = owner(scope)
+        if scope.meta["correlated"] and around is not None:
+            if place(scope, around) not in ("where", "expressions", "having", "qualify", "order"):
+                return "a correlated query in FROM"
+            if owner(around) is not None and around.meta.get("correlated") is None:
+                return "a correlated query in a query that was not read before it"
+        if any(isinstance(s, (exp.Lateral, exp.Pivot)) and calls_models(s)
+               for s in sources(scope)):
+            return "a model in a lateral source"
+        return ""
+
+    def _settle_sources(self, scope: exp.Select) -> None:
+        """Materialise the derived sources that might give other rows when evaluated again."""
+        if scope.meta["correlated"]:
+            return
+        for source in sources(scope):
+            if isinstance(source, exp.Subquery) and not is_repeatable(source.this, self.context):
+                if not calls_models(source):
+                    self._materialise(source.this)
+            elif isinstance(source, exp.Table):
+                self._settle_table(source, scope)
+
+    def _settle_table(self, source: exp.Table, scope: exp.Select) -> None:
+        cte = _cte_of(source, scope)
+        if cte is not None:
+            body = cte.this
+            if not calls_models(body) and not is_repeatable(body, self.context):
+                self._materialise(body)
+        elif source.args.get("sample") is not None:
+            query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
+            table = self._new_table(query)
+            made = exp.select("*").from_(exp.to_table(table))
+            made.meta[QUERY] = query
+            source.replace(made.subquery(source.alias_or_name))
+
+    def _materialise(self, query: exp.Expression) -> None:
+        from mlsql.planner.names import with_ctes
+        from mlsql.planner.trees import visible_ctes
+
+        whole = with_ctes(query.copy(), list(visible_ctes(query)))
+        table = self._new_table(whole)
+        made = exp.select("*").from_(exp.to_table(table))
+        made.meta[QUERY] = whole
+        query.replace(made)
+
+    def _new_table(self, query: exp.Expression) -> str:
+        table = f"{self.prefix}_rows{sum(isinstance(n, Materialise) for n in self.nodes)}"
+        self.nodes.append(Materialise(table, query))
+        return table
+
+    def _on(self, scope: exp.Select, number: int, join: exp.Join) -> None:
+        on = join.args.get("on")
+        if on is None or not calls_models(on):
+            return
+        self._nested(on, correlated=False)
+        for wanted in self._rounds(on):
+            builder = self._builder()
+            filters = [self._conjunct(builder, c, wanted, scope, None) for c in conjuncts(on)
+                       if calls_models(c)]
+            self._finish(scope, "ON", builder, filters, wanted, join=number)
+            self._substitute(wanted)
+        self.record_nested(on, "a correlated query in ON")
+
+    def _where(self, scope: exp.Select) -> None:
+        """The conditions on rows: WHERE, and ON where all joins are inner ones."""
+        clauses = _conditions(scope)
+        for clause in clauses:
+            self._nested(clause, correlated=False)
+        while ready := [c for clause in clauses for c in own(clause, ModelOutput)
+                        if self._ready(c)]:
+            only, wanted = self._component(scope, ready)
+            builder = self._builder()
+            filters = [self._conjunct(builder, c, wanted, scope, only)
+                       for clause in clauses for c in conjuncts(clause.args.get("on", clause.this))
+                       if calls_models(c)]
+            filters = [f for f in filters if f.calls]
+            tails = self._tails(scope, builder, filters) if only is None else []
+            self._finish(scope, "WHERE", builder, filters, [*wanted, *tails], only=only)
+            self._substitute([*wanted, *tails])
+        for clause in clauses:
+            self._nested(clause, correlated=True)
+
+    def _component(
+        self, scope: exp.Select, ready: list[ModelOutput]
+    ) -> tuple[frozenset[int] | None, list[ModelOutput]]:
+        """The calls whose arguments come from sources that known conditions tie together.
+
+        (None, all calls) where that is all the sources. Taking the others in too would pair each
+        row of one with each of the other for nothing.
+        """
+        if len(sources(scope)) < 2 or not joins_inner(scope) or scope.meta["correlated"]:
+            return None, ready
+        known = [c for clause in _conditions(scope)
+                 for c in cheap(clause.args.get("on", clause.this))]
+        spoken = [(c, self.names.sources_of(scope, c)) for c in known]
+        first = self.names.sources_of(scope, ready[0].this)
+        if not first or any(s is None for _, s in spoken):
+            return None, ready
+        tied = _tied(first, [s for _, s in spoken if s])
+        if len(tied) == len(sources(scope)):
+            return None, ready
+        scope.meta.setdefault("tied", {})[tied] = [c for c, s in spoken if s is not None
+                                                   and s <= tied]
+        mine = [c for c in ready if (self.names.sources_of(scope, c.this) or {-1}) <= tied]
+        return tied, mine
+
+    def _tails(
+        self, scope: exp.Select, builder: StageBuilder, filters: list[Conjunct]
+    ) -> list[ModelOutput]:
+        """The calls above WHERE that each row wants once it has passed: the same stage makes them.
+
+        One decoding then serves both. Only where WHERE is settled by this very stage.
+        """
+        if any(f.condition is None for f in filters):
+            return []
+        if any(nested(c) for clause in _conditions(scope) for c in conjuncts(
+                clause.args.get("on", clause.this)) if calls_models(c)):
+            return []
+        if "merge_tail" in self.context.switched_off():
+            return []
+        rows = self._row_calls(scope)
+        if scope.args.get("limit") is not None and not stops_early(scope, self.context):
+            return []
+        for call, root in rows:
+            builder.add([call], root)
+        return [call for call, _ in rows]
+
+    def _above_where(self, scope: exp.Select) -> None:
+        for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
+            for part in _parts(scope, clause):
+                self._nested(part, correlated=False)
+        while rows := self._row_calls(scope):
+            builder = self._builder()
+            for call, root in rows:
+                builder.add([call], root)
+            self._finish(scope, "SELECT", builder, [], [call for call, _ in rows])
+            self._substitute([call for call, _ in rows])
+        while groups := self._group_calls(scope):
+            builder = self._builder()
+            for call, root in groups:
+                builder.add([call], root)
+            self._finish(scope, "HAVING", builder, [], [c for c, _ in groups], grouped=True)
+            self._substitute([call for call, _ in groups])
+        for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
+            for part in _parts(scope, clause):
+                self._nested(part, correlated=True)
+        self.record(scope, "an argument that is known only above its clause")
+
+    def _row_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expression]]:
+        """The ready calls above WHERE whose argument is a row's: (call, the clause's root)."""
+        grouped = is_aggregated(scope, self.context)
+        keys = key_items(scope) if grouped else []
+        found = []
+        for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
+            for part in _parts(scope, clause):
+                for call in own(part, ModelOutput):
+                    inside = not grouped or clause == "group" or part in keys or \
+                        aggregates(call, part, self.context)
+                    if inside and self._ready(call):
+                        found.append((call, part))
+        return found
+
+    def _group_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expression]]:
+        if not is_aggregated(scope, self.context):
+            return []
+        found = []
+        for clause in ("expressions", "having", "qualify", "order"):
+            for part in _parts(scope, clause):
+                found += [(call, part) for call in own(part, ModelOutput)
+                          if self._ready(call)]
+        return found
+
+    def _ready(self, call: ModelOutput) -> bool:
+        """Whether a call's argument can be computed from the scope's rows, now and again."""
+        argument = call.this
+        if calls_models(argument) or is_volatile(argument) or argument.find(exp.Window):
+            return False
+        if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup) is not None:
+            return False
+        if _recorded(argument, self.lookups):
+            return False
+        # any_value and the like may choose another row the second time.
+        return argument.find(exp.AggFunc) is None
+
+    def _rounds(self, clause: exp.Expression) -> Iterable[list[ModelOutput]]:
+        """The clause's ready calls, again and again until none is left: inner calls come first."""
+        while wanted := [c for c in own(clause, ModelOutput) if self._ready(c)]:
+            yield wanted
+
+    def _nested(self, clause: exp.Expression, *, correlated: bool) -> None:
+        """Peel the queries nested in a clause, those of one kind."""
+        for query in nested(clause):
+            if not calls_models(query):
+                continue
+            if self._is_correlated(query) == correlated:
+                self.query(query)
+
+    def _is_correlated(self, query: exp.Expression) -> bool:
+        selects = [query] if isinstance(query, exp.Select) else list(query.find_all(exp.Select))
+        return any(self.names.is_correlated(s) for s in selects)
+
+    def _builder(self) -> StageBuilder:
+        return StageBuilder(self._store, lambda name: self.context.function_type(name) is not None)
+
+    def _conjunct(
+        self, builder: StageBuilder, condition: exp.Expression, wanted: list[ModelOutput],
+        scope: exp.Select, only: frozenset[int] | None,
+    ) -> Conjunct:
+        mine = [c for c in own(condition, ModelOutput) if any(c is w for w in wanted)]
+        spoken = self.names.sources_of(scope, condition) if only is not None else None
+        if only is not None and not (spoken is not None and spoken <= only):
+            calls = [k for call in mine for k in builder.add([call], call)]
+            return Conjunct(tuple(calls), None, to_sql(condition))
+        return builder.conjunct(condition, mine)
+
+    def _finish(
+        self, scope: exp.Select, where: str, builder: StageBuilder, filters: list[Conjunct],
+        wanted: list[ModelOutput], *, join: int | None = None, grouped: bool = False,
+        only: frozenset[int] | None = None,
+    ) -> None:
+        first = {k for f in filters for k in f.calls}
+        tail = tuple(k for k in range(len(builder.calls)) if k not in first)
+        left = [c for c in scope.find_all(ModelOutput) if not any(c is w for w in wanted)]
+        decided = not left and all(f.condition is not None for f in filters)
+        limit = stops_early(scope, self.context) if decided and join is None and not grouped \
+            and only is None else None
+        rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only)
+        name = f"{self.prefix}_s{sum(isinstance(n, Stage) for n in self.nodes)}"
+        self.nodes.append(Stage(name, where, rows, tuple(builder.columns), tuple(builder.calls),
+                                tuple(filters), tail, limit=limit, scope=scope))
+
+    def _store(self, call: ModelOutput) -> str:
+        spec = call.spec
+        if spec.name not in self.stores:
+            self.stores[spec.name] = Store(f"{self.prefix}_m{len(self.stores)}", spec)
+        return self.stores[spec.name].name
+
+    def _substitute(self, calls: Iterable[ModelOutput]) -> None:
+        for call in calls:
+            if allows_subquery(call):
+                call.replace(look_up(call, self._store(call)))
+            else:
+                self._record_call(call)
+
+    def record(self, root: exp.Expression, reason: str) -> None:
+        """Leave the calls below `root` to look-ups that note what they miss."""
+        calls = sorted(root.find_all(ModelOutput), key=lambda c: -c.depth)
+        if calls and reason:
+            self.notes.append(f"recorded, because of {reason}")
+        for call in calls:
+            self._record_call(call)
+
+    def record_nested(self, clause: exp.Expression, reason: str) -> None:
+        """The same for the queries nested in a clause."""
+        for query in nested(clause):
+            self.record(query, reason)
+
+    def _record_call(self, call: ModelOutput) -> None:
+        store = self._store(call)
+        lookup = self.lookups.setdefault(
+            store, Lookup(f"{self.prefix}_f{len(self.lookups)}", store, call.spec))
+        call.replace(look_up_call(call, lookup))
+
+
+def _parts(scope: exp.Select, clause: str) -> list[exp.Expression]:
+    node = scope.args.get(clause)
+    if node is None:
+        return []
+    if clause in ("group", "order"):
+        return list(node.expressions)
+    if isinstance(node, list):
+        return list(node)
+    return [node]
+
+
+def _conditions(scope: exp.Select) -> list[exp.Expression]:
+    """The clauses that hold conditions on rows before grouping."""
+    where = [scope.args["where"]] if scope.args.get("where") is not None else []
+    if not joins_inner(scope):
+        return where
+    return [j for j in scope.args.get("joins") or [] if j.args.get("on") is not None] + where
+
+
+def _tied(start: set[int], conditions: list[set[int]]) -> frozenset[int]:
+    """The sources that can be reached from `start` along conditions that speak of several."""
+    reached, grown = set(start), True
+    while grown:
+        grown = False
+        for spoken in conditions:
+            if spoken & reached and not spoken <= reached:
+                reached |= spoken
+                grown = True
+    return frozenset(reached)
+
+
+def _recursive(cte: exp.CTE) -> bool:
+    return any(t.name.lower() == cte.alias.lower() for t in cte.this.find_all(exp.Table))
+
+
+def _recorded(node: exp.Expression, lookups: dict[str, Lookup]) -> bool:
+    names = {lookup.name for lookup in lookups.values()}
+    return any(f.name in names for f in node.find_all(exp.Anonymous))
+
+
+def _cte_of(source: exp.Table, scope: exp.Select) -> exp.CTE | None:
+    from mlsql.planner.trees import visible_ctes
+
+    if source.args.get("db"):
+        return None
+    found = [c for c in visible_ctes(scope) if c.alias.lower() == source.name.lower()]
+    return found[-1] if found else None

@@ -1,0 +1,65 @@
+"""From a statement's tree to a plan."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.errors import InternalError
+from mlsql.parser.dialect import to_sql
+from mlsql.planner.candidates import tried
+from mlsql.planner.context import Context
+from mlsql.planner.driver import optimise
+from mlsql.planner.expand import expand
+from mlsql.planner.names import Names, stub
+from mlsql.planner.nodes import Plan, Stage
+from mlsql.planner.peel import Peeler
+from mlsql.planner.trees import Query
+from mlsql.udfs.function import ModelOutput
+
+
+def plan(root: exp.Expression, context: Context, prefix: str = "mlsql", *,
+         peels: bool = True, skips: bool = False) -> Plan:
+    """The plan of a statement whose sources are tables already. Runs no model.
+
+    With peels=False every call is left to the recording look-ups: the independent check. With
+    skips=True a row whose input cannot be used is lost, where the place of the call allows it.
+    """
+    names = Names(context)
+    tree = expand(root, context, names)
+    _bind(tree, context)
+    peeler = Peeler(context, names, prefix, peels)
+    peeler.statement(tree)
+    planned = Plan(tuple(peeler.nodes), tree, tuple(peeler.stores.values()),
+                   tuple(peeler.lookups.values()), tuple(dict.fromkeys(peeler.notes)))
+    finished = optimise(planned, context)
+    for node in finished.nodes:
+        if isinstance(node, Stage) and node.early is not None:
+            _see_evaluated_only(node)
+    _check_no_call_left(finished)
+    return finished
+
+
+def _bind(tree: exp.Expression, context: Context) -> None:
+    """Let DuckDB judge the whole statement before any model is asked anything."""
+    sql = to_sql(stub(tree))
+    if isinstance(tree, Query):
+        context.describe(sql)
+    elif not isinstance(tree, exp.Pivot):
+        context.bind(sql)
+
+
+def _see_evaluated_only(stage: Stage) -> None:
+    """Let the final statement see only rows that an early-stopped stage has evaluated."""
+    assert stage.early is not None and stage.scope is not None
+    table = stage.early.table
+    same = [exp.NullSafeEQ(this=exp.column(name, table=table), expression=tried(node))
+            for name, node in stage.columns]
+    seen = exp.Exists(this=exp.select("1").from_(table).where(*same, copy=False))
+    stage.scope.where(seen, copy=False)
+
+
+def _check_no_call_left(plan: Plan) -> None:
+    """A call forgotten in a tree would run as who knows what: better to stop here."""
+    trees = [plan.final] + [n.rows if isinstance(n, Stage) else n.query for n in plan.nodes]
+    if any(tree.find(ModelOutput) is not None for tree in trees):
+        raise InternalError("a model call was left in the plan")

@@ -1,0 +1,1 @@
+"""The rules: each a function of one stage, in a file of its name."""

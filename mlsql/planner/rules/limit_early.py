@@ -1,0 +1,55 @@
+"""limit_early: a stage under LIMIT looks at rows in the query's order and ends when it has enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from mlsql.planner.context import Context
+from mlsql.planner.nodes import EarlyStop, Stage
+
+
+def limit_early(stage: Stage, context: Context) -> Stage:
+    """SELECT DISTINCT a FROM t becomes: each a, with the number of the first row that has it.
+
+    Rows are numbered in the query's own ORDER BY; where no condition asks a model, only the rows
+    that LIMIT lets through are taken at all.
+    """
+    if stage.limit is None or stage.scope is None:
+        return stage
+    inner = stage.rows.copy()
+    inner.set("distinct", None)
+    order = stage.scope.args.get("order")
+    window = exp.Window(this=exp.RowNumber(), order=_resolved(order, stage.scope))
+    inner.select(exp.alias_(window, "mlsql_n"), append=True, copy=False)
+    if not stage.filters:
+        inner.set("order", exp.Order(expressions=[exp.column("mlsql_n")]))
+        inner.set("limit", exp.Limit(expression=exp.Literal.number(stage.limit)))
+    names = [name for name, _ in stage.columns]
+    outer = exp.select(*names, "min(mlsql_n) AS mlsql_n").from_(inner.subquery("mlsql_r"))
+    outer = outer.group_by(*names).order_by("mlsql_n")
+    with_ = inner.args.get("with_")
+    return replace(stage, rows=_hoisted(outer, with_),
+                   early=EarlyStop(stage.limit, f"{stage.name}_e"))
+
+
+def _resolved(order: exp.Order | None, scope: exp.Select) -> exp.Order | None:
+    """ORDER BY with aliases replaced by what they stand for: a window sees no alias."""
+    if order is None:
+        return None
+    items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
+    copied: exp.Order = order.copy()
+    for key in copied.expressions:
+        bare = key.this
+        if isinstance(bare, exp.Column) and not bare.table and bare.name.lower() in items:
+            bare.replace(items[bare.name.lower()].copy())
+    return copied
+
+
+def _hoisted(outer: exp.Select, with_: exp.With | None) -> exp.Select:
+    if with_ is not None:
+        inner = outer.args["from_"].this.this
+        inner.set("with_", None)
+        outer.set("with_", with_)
+    return outer

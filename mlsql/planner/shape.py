@@ -1,0 +1,167 @@
+"""What shape a SELECT has: aggregated or not, repeatable or not, able to stop early or not."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.planner.context import Context
+from mlsql.planner.trees import calls_models, is_volatile, nested, own, sources
+
+
+def is_aggregate(node: exp.Expression, context: Context) -> bool:
+    """Whether a node is a call of an aggregate (not as a window)."""
+    if isinstance(node.parent, exp.Window) or (
+            isinstance(node.parent, exp.Filter) and isinstance(node.parent.parent, exp.Window)):
+        return False
+    if isinstance(node, exp.AggFunc):
+        return True
+    return isinstance(node, (exp.Anonymous, exp.Func)) and _aggregate_name(node, context)
+
+
+def _aggregate_name(node: exp.Expression, context: Context) -> bool:
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()  # type: ignore
+    return context.function_type(str(name)) == "aggregate"
+
+
+def aggregates(call: exp.Expression, root: exp.Expression, context: Context) -> bool:
+    """Whether a call stands inside an aggregate's arguments or FILTER."""
+    node = call
+    while node is not root and node.parent is not None:
+        node = node.parent
+        if is_aggregate(node, context):
+            return True
+        if isinstance(node, exp.Filter) and is_aggregate(node.this, context):
+            return True
+    return False
+
+
+def is_aggregated(scope: exp.Select, context: Context) -> bool:
+    """Whether a SELECT groups its rows."""
+    if scope.args.get("group") is not None or scope.args.get("having") is not None:
+        return True
+    parts = list(scope.expressions)
+    if scope.args.get("order"):
+        parts += scope.args["order"].expressions
+    return any(is_aggregate(n, context) for part in parts for n in own(part, exp.Func))
+
+
+def key_items(scope: exp.Select) -> list[exp.Expression]:
+    """The items of SELECT that GROUP BY names by number, by alias, or all of them by ALL."""
+    group = scope.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        return [i for i in scope.expressions if i.find(exp.AggFunc) is None]
+    found = []
+    for key in group.expressions:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            found.append(scope.expressions[int(key.this) - 1])
+        elif isinstance(key, exp.Column) and not key.table:
+            found += [i for i in scope.expressions if isinstance(i, exp.Alias)
+                      and i.alias.lower() == key.name.lower()]
+    return found
+
+
+def group_keys(scope: exp.Select) -> exp.Group | None:
+    """GROUP BY with the expressions themselves in the place of numbers, aliases and ALL."""
+    group = scope.args.get("group")
+    if group is None:
+        return None
+    if group.args.get("all"):
+        return exp.Group(expressions=[i.unalias().copy() for i in key_items(scope)])
+    copied = group.copy()
+    items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
+    for key in list(copied.expressions):
+        if isinstance(key, exp.Literal) and not key.is_string:
+            key.replace(scope.expressions[int(key.this) - 1].unalias().copy())
+        elif isinstance(key, exp.Column) and not key.table and key.name.lower() in items:
+            item = items[key.name.lower()]
+            if all(c.name.lower() != key.name.lower() for c in item.find_all(exp.Column)):
+                key.replace(item.copy())
+    return copied
+
+
+def joins_inner(scope: exp.Select) -> bool:
+    """Whether all sources are joined by inner or cross joins, so that ON is as good as WHERE."""
+    for join in scope.args.get("joins") or []:
+        if join.args.get("using") or join.side or join.method:
+            return False
+        if join.kind not in ("", "INNER", "CROSS"):
+            return False
+        if isinstance(join.this, (exp.Lateral, exp.Unnest)):
+            return False
+    return True
+
+
+def is_repeatable(query: exp.Expression, context: Context) -> bool:
+    """Whether a query is filter, project, join and union only: the same rows at each evaluation."""
+    if isinstance(query, exp.Subquery):
+        return is_repeatable(query.this, context)
+    if isinstance(query, exp.Union):
+        return query.args.get("distinct") is False and _plain_end(query) and \
+            is_repeatable(query.left, context) and is_repeatable(query.right, context)
+    if not isinstance(query, exp.Select):
+        return isinstance(query, exp.Table)
+    blocked = ("group", "having", "distinct", "qualify", "windows")
+    if any(query.args.get(b) is not None for b in blocked) or not _plain_end(query):
+        return False
+    if is_volatile(query) or query.find(exp.Window) or is_aggregated(query, context):
+        return False
+    return all(is_repeatable(source, context) or _unnest(source) for source in sources(query)) \
+        and all(is_repeatable(q, context) for q in nested(query))
+
+
+def _plain_end(query: exp.Expression) -> bool:
+    return all(query.args.get(k) is None for k in ("limit", "offset", "sample", "fetch"))
+
+
+def _unnest(source: exp.Expression) -> bool:
+    return isinstance(source, (exp.Unnest, exp.Lateral, exp.Values))
+
+
+def has_sample(scope: exp.Select) -> bool:
+    """Whether a SELECT samples its rows (USING SAMPLE), after its sources are joined."""
+    return scope.args.get("sample") is not None
+
+
+def stops_early(scope: exp.Select, context: Context) -> int | None:
+    """How many rows a SELECT wants, where it may stop once it has them; None where it may not.
+
+    LIMIT with literal numbers, nothing that looks at all rows, and an order, if any, that no
+    model decides.
+    """
+    wanted = _number(scope.args.get("limit"))
+    skipped = _number(scope.args.get("offset")) if scope.args.get("offset") else 0
+    if wanted is None or skipped is None or scope.meta.get("correlated"):
+        return None
+    if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows")):
+        return None
+    if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
+        return None
+    if any(item.find(exp.Unnest, exp.Explode) for item in scope.expressions):
+        return None
+    order = scope.args.get("order")
+    if order is not None and not _cheap_order(scope, order):
+        return None
+    return wanted + skipped
+
+
+def _number(node: exp.Expression | None) -> int | None:
+    value = node.expression if node is not None else None
+    if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
+        return int(value.this)
+    return None
+
+
+def _cheap_order(scope: exp.Select, order: exp.Order) -> bool:
+    items = {i.alias.lower(): i for i in scope.expressions if isinstance(i, exp.Alias)}
+    for key in order.expressions:
+        bare = key.this
+        if isinstance(bare, exp.Literal):
+            return False
+        named = items.get(bare.name.lower()) if isinstance(bare, exp.Column) else None
+        if calls_models(named if named is not None else bare) or is_volatile(bare):
+            return False
+        if nested(bare) or (bare.name.upper() == "ALL" and isinstance(bare, exp.Column)):
+            return False
+    return True

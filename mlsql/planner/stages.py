@@ -1,0 +1,126 @@
+"""A clause's calls become a stage: its rows, its conditions over them, and its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from mlsql.parser.dialect import to_sql
+from mlsql.planner.guards import guards
+from mlsql.planner.nodes import Conjunct, ModelCall
+from mlsql.planner.trees import calls_models, is_volatile
+from mlsql.udfs.function import ModelOutput
+
+_PARTS = (exp.Lambda, exp.DataType, exp.If, exp.PropertyEQ, exp.Kwarg, exp.Slice, exp.Interval)
+
+# What may stand in a condition that a worker judges: the rest is computed by DuckDB beforehand.
+_NEVER = (exp.Subquery, exp.Exists, exp.Window, exp.AggFunc, exp.Query, exp.Column)
+
+
+@dataclass
+class StageBuilder:
+    """Collects the calls and columns of one stage while its conditions are read."""
+
+    store: Callable[[ModelOutput], str]
+    is_builtin: Callable[[str], bool]
+    columns: list[tuple[str, exp.Expression]] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict)
+    _places: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def conjunct(self, condition: exp.Expression, wanted: Iterable[ModelOutput]) -> Conjunct:
+        """A condition of WHERE: the stage's calls in it, and the condition over its columns."""
+        calls = self.add(wanted, condition)
+        judged = self.translate(condition)
+        text = to_sql(condition)
+        return Conjunct(calls, judged, text)
+
+    def add(self, wanted: Iterable[ModelOutput], root: exp.Expression) -> tuple[int, ...]:
+        """The numbers of the calls; new ones are added with the conditions they stand under."""
+        return tuple(dict.fromkeys(self._call(node, root) for node in wanted))
+
+    def _call(self, node: ModelOutput, root: exp.Expression) -> int:
+        key = (node.spec.name, to_sql(node.this))
+        needs = tuple(g for g in map(self.translate, guards(node, root)) if g is not None)
+        if key not in self._places:
+            self._places[key] = len(self.calls)
+            column = self.column(node.this, "a")
+            self.calls.append(ModelCall(node.spec, node.this.copy(), column, self.store(node),
+                                        needs, uses=0))
+        place = self._places[key]
+        known = self.calls[place]
+        # Wanted in several places: only what all of them demand still holds.
+        common = needs if known.uses == 0 else tuple(g for g in known.needs if g in needs)
+        self.calls[place] = replace(known, needs=common, uses=known.uses + 1)
+        return place
+
+    def column(self, node: exp.Expression, letter: str) -> str:
+        """The name of the stage's column that holds an expression."""
+        text = to_sql(node)
+        if text not in self._names:
+            self._names[text] = f"{letter}{len(self._names)}"
+            self.columns.append((self._names[text], node.copy()))
+        return self._names[text]
+
+    def translate(self, node: exp.Expression) -> exp.Expression | None:
+        """The condition over the stage's columns and call_k; None where it cannot be judged so."""
+        if isinstance(node, ModelOutput):
+            key = (node.spec.name, to_sql(node.this))
+            place = self._places.get(key)
+            return None if place is None else exp.column(f"call_{place}")
+        if not calls_models(node):
+            return self._plain(node)
+        if not self._may_stand(node):
+            return None
+        return self._rebuilt(node)
+
+    def _plain(self, node: exp.Expression) -> exp.Expression | None:
+        if is_volatile(node) or node.find(exp.AggFunc, exp.Window):
+            return None
+        if not node.find(exp.Column, exp.Subquery, exp.Exists, exp.Parameter):
+            return node.copy() if self._may_stand(node, deep=True) else None
+        if _free_of_lambdas(node) and _is_value(node):
+            return exp.column(self.column(node, "x"))
+        return self._rebuilt(node) if self._may_stand(node) else None
+
+    def _rebuilt(self, node: exp.Expression) -> exp.Expression | None:
+        copied = node.copy()
+        pairs = list(zip(_children(node), _children(copied), strict=True))
+        for child, twin in pairs:
+            changed = self.translate(child)
+            if changed is None:
+                return None
+            twin.replace(changed)
+        return copied
+
+    def _may_stand(self, node: exp.Expression, deep: bool = False) -> bool:
+        if isinstance(node, _NEVER):
+            return False
+        nodes = node.walk() if deep else [node]
+        for part in nodes:
+            if isinstance(part, exp.Anonymous) and not self.is_builtin(part.name):
+                return False
+            if isinstance(part, exp.DataType) and part.this == exp.DType.USERDEFINED:
+                return False
+        return True
+
+
+def _children(node: exp.Expression) -> list[exp.Expression]:
+    return list(node.iter_expressions())
+
+
+def _free_of_lambdas(node: exp.Expression) -> bool:
+    """Whether an expression uses no parameter of a lambda around it."""
+    around = node.find_ancestor(exp.Lambda, exp.Comprehension)
+    if around is None:
+        return True
+    parameters = {p.name for p in around.expressions}
+    return not any(i.name in parameters for i in node.find_all(exp.Identifier))
+
+
+def _is_value(node: exp.Expression) -> bool:
+    """Whether a node is an expression with a value, not a mere part of one."""
+    return isinstance(node, (exp.Condition, exp.Subquery, exp.Exists, exp.Cast, exp.Func)) and \
+        not isinstance(node, _PARTS)

@@ -1,0 +1,129 @@
+"""Questions about a statement's tree: which SELECT owns a node, and what kind of thing it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from sqlglot import exp
+
+from mlsql.udfs.function import ModelOutput
+
+Query = (exp.Select, exp.SetOperation)
+T = TypeVar("T", bound=exp.Expression)
+
+# Functions that answer anew each time they are asked (DuckDB's VOLATILE ones that people use).
+VOLATILE = frozenset({
+    "RANDOM", "UUID", "GEN_RANDOM_UUID", "UUIDV4", "UUIDV7", "NEXTVAL", "CURRVAL", "SETSEED",
+    "RAND", "GETVARIABLE",
+})
+
+
+def owner(node: exp.Expression) -> exp.Select | None:
+    """The nearest SELECT around a node (not the node itself)."""
+    above = node.parent
+    while above is not None and not isinstance(above, exp.Select):
+        above = above.parent
+    return above
+
+
+def place(node: exp.Expression, scope: exp.Expression) -> str:
+    """The clause of `scope` that a node stands in: 'where', 'expressions', 'joins' …"""
+    below, above = node, node.parent
+    while above is not None and above is not scope:
+        below, above = above, above.parent
+    return str(below.arg_key)
+
+
+def own(root: exp.Expression, kind: type[T]) -> Iterator[T]:
+    """The nodes of a kind below `root` that no nested query owns, in reading order."""
+    def boundary(node: exp.Expression) -> bool:
+        return node is not root and isinstance(node, Query)
+
+    for node in root.walk(bfs=False, prune=boundary):
+        if isinstance(node, kind) and not boundary(node):
+            yield node
+
+
+def nested(root: exp.Expression) -> list[exp.Expression]:
+    """The outermost queries below `root`, not counting itself."""
+    found: list[exp.Expression] = []
+
+    def boundary(node: exp.Expression) -> bool:
+        if node is not root and isinstance(node, Query):
+            found.append(node)
+            return True
+        return False
+
+    for _ in root.walk(bfs=False, prune=boundary):
+        pass
+    return found
+
+
+def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+    """The operands of the ANDs at the top of a condition."""
+    if condition is None:
+        return []
+    bare = condition.unnest()
+    return list(bare.flatten()) if isinstance(bare, exp.And) else [condition]
+
+
+def conjunction(parts: Iterable[exp.Expression]) -> exp.Expression | None:
+    """All parts joined by AND, each in parentheses where it needs them; None for none."""
+    given = [part.copy() for part in parts]
+    return exp.and_(*given, copy=False) if given else None
+
+
+def calls_models(node: exp.Expression) -> bool:
+    """Whether a model's output is asked for anywhere below."""
+    return node.find(ModelOutput) is not None
+
+
+def is_volatile(node: exp.Expression) -> bool:
+    """Whether an expression may give another value when it is evaluated again."""
+    if node.find(exp.Rand, exp.Uuid, exp.TableSample) is not None:
+        return True
+    return any(f.name.upper() in VOLATILE for f in node.find_all(exp.Anonymous))
+
+
+def aliased(node: exp.Expression) -> str:
+    """The name by which a source of FROM is known, '' if it has none."""
+    return str(node.alias_or_name)
+
+
+def sources(scope: exp.Select) -> list[exp.Expression]:
+    """What FROM and the joins name, in order."""
+    first = scope.args.get("from_")
+    joins = scope.args.get("joins") or []
+    # A comma after a parenthesised join hangs further joins on the source itself.
+    return ([first.this] if first else []) + [join.this for join in joins]
+
+
+def ctes(node: exp.Expression) -> list[exp.CTE]:
+    """The common table expressions that a query itself defines."""
+    with_ = node.args.get("with_")
+    return list(with_.expressions) if with_ else []
+
+
+def visible_ctes(node: exp.Expression) -> list[exp.CTE]:
+    """The common table expressions that a place in the statement sees, outermost first."""
+    found: list[exp.CTE] = []
+    below, above = node, node
+    while above is not None:
+        own_ctes = ctes(above)
+        inside = next((i for i, c in enumerate(own_ctes) if c is below or _holds(c, node)), None)
+        recursive = bool(above.args.get("with_") and above.args["with_"].recursive)
+        if inside is not None and not recursive:
+            own_ctes = own_ctes[:inside]
+        found = own_ctes + found
+        below, above = above, above.parent
+    return found
+
+
+def _holds(container: exp.Expression, node: exp.Expression) -> bool:
+    above: exp.Expression | None = node
+    while above is not None:
+        if above is container:
+            return True
+        above = above.parent
+    return False

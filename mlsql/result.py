@@ -1,0 +1,366 @@
+"""The answer of a statement: lazy, memoised, and able to say how it was obtained."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from mlsql.display import Style, box, terminal_width
+from mlsql.errors import InterfaceError, NotSupportedError
+from mlsql.exec.stats import Stats
+from mlsql.foreign import interruptible, own_errors
+from mlsql.values import PRINTED, PYTHON, Convert, arrow_rows, converter, is_media
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow as pa
+    from duckdb.sqltypes import DuckDBPyType
+
+    from mlsql.exec.share import RowError
+
+    Rows: TypeAlias = (
+        "pa.Table | pa.RecordBatchReader | duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection")
+
+Description = list[tuple[str, str, None, None, None, None, None]]
+_CHUNK = 2048
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What running a statement gave.
+
+    `rows` may be an Arrow table, a reader of batches, a DuckDB relation, or a DuckDB connection
+    that has just executed; it is read once. It is None where the statement has no rows to give.
+    """
+
+    rows: Rows | None
+    stats: Stats = field(default_factory=Stats)
+    warnings: tuple[str, ...] = ()
+    errors: tuple[RowError, ...] = ()
+    approximate: bool = False
+    interval: tuple[float, float] | None = None
+
+
+class Result:
+    """The rows of a statement. It runs when they are first asked for, once; then they are kept."""
+
+    def __init__(
+        self,
+        run: Callable[[], Outcome],
+        explain: Callable[[], Result] | None = None,
+        interrupt: Callable[[], object] | None = None,
+    ) -> None:
+        """`interrupt` ends what `run` has started; it is what Ctrl-C calls."""
+        self._run = run
+        self._explain = explain
+        self._interrupt = interrupt
+        self._lock = threading.RLock()
+        self._outcome: Outcome | None = None
+        self._rows: Rows | None = None  # not read yet
+        self._kinds: list[tuple[str, DuckDBPyType]] = []
+        self._table: pa.Table | None = None
+        self._fetching: Iterator[tuple[Any, ...]] | None = None
+
+    # --- what it is -----------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, as written; none where the statement has no rows to give."""
+        self.outcome()
+        return [name for name, _ in self._kinds]
+
+    @property
+    def types(self) -> list[str]:
+        """The DuckDB type of each column."""
+        self.outcome()
+        return [str(kind) for _, kind in self._kinds]
+
+    @property
+    def kinds(self) -> list[DuckDBPyType]:
+        """The type of each column as DuckDB's own value, which knows its parts."""
+        self.outcome()
+        return [kind for _, kind in self._kinds]
+
+    @property
+    def description(self) -> Description | None:
+        """The columns as PEP 249 has them; None where the statement has no rows to give."""
+        if self.outcome().rows is None and not self._kinds:
+            return None
+        return [(name, str(kind), None, None, None, None, None) for name, kind in self._kinds]
+
+    @property
+    def stats(self) -> Stats:
+        """Model calls made, cached and saved, frames decoded, and where the seconds went."""
+        return self.outcome().stats
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know, although the statement went on."""
+        return self.outcome().warnings
+
+    @property
+    def errors(self) -> tuple[RowError, ...]:
+        """The inputs that could not be used, each with its cause."""
+        return self.outcome().errors
+
+    @property
+    def approximate(self) -> bool:
+        """Whether an accuracy clause let models look at fewer rows than an exact answer needs."""
+        return self.outcome().approximate
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The confidence interval of an approximate aggregate."""
+        return self.outcome().interval
+
+    def explain(self) -> Result:
+        """The plan as a table; no model runs."""
+        if self._explain is None:
+            raise NotSupportedError("this statement has no plan to explain")
+        return self._explain()
+
+    def outcome(self) -> Outcome:
+        """What running gave; it runs now unless it has. A failed run is tried again next time."""
+        with self._lock:
+            if self._outcome is None:
+                outcome = self._guarded(self._run)
+                with own_errors():
+                    self._kinds = [] if outcome.rows is None else _kinds(outcome.rows)
+                self._rows, self._outcome = outcome.rows, outcome
+            return self._outcome
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """What DuckDB gives: its errors become ours, and Ctrl-C ends it."""
+        with own_errors():
+            return work() if self._interrupt is None else interruptible(work, self._interrupt)
+
+    # --- its rows -------------------------------------------------------------------------
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table, media as structs of uri, frame and data."""
+        import pyarrow as pa
+
+        with self._lock:
+            if self._table is None:
+                rows = self._take()
+                self._table = self._guarded(
+                    lambda: pa.table({}) if rows is None else _table(rows))
+            return self._table
+
+    def to_arrow_reader(self) -> pa.RecordBatchReader:
+        """The rows as Arrow batches. Rows not kept by an earlier look are handed over, once."""
+        import pyarrow as pa
+
+        with self._lock:
+            if self._table is not None:
+                return self._table.to_reader()
+            rows = self._take()
+            return self._guarded(
+                lambda: pa.table({}).to_reader() if rows is None else _reader(rows))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        capsule: object = self.arrow().__arrow_c_stream__(requested_schema)
+        return capsule
+
+    def df(self) -> pandas.DataFrame:
+        """All rows as a pandas frame, media as `Image`."""
+        _need("pandas")
+        import pyarrow as pa
+
+        try:
+            frame = self._small_numbers().to_pandas(date_as_object=False)
+        except pa.ArrowNotImplementedError as error:
+            raise NotSupportedError(f"pandas has no type for a column: {error}") from error
+        for position, (_, kind) in enumerate(self._kinds):
+            if is_media(kind):
+                convert = converter(kind, PYTHON) or (lambda value: value)
+                frame.isetitem(position, [None if v is None else convert(v)
+                                          for v in self.arrow().column(position).to_pylist()])
+        return frame
+
+    def pl(self) -> polars.DataFrame:
+        """All rows as a polars frame, media as structs."""
+        frame: polars.DataFrame = _need("polars").from_arrow(self._small_numbers())
+        return frame
+
+    def _small_numbers(self) -> pa.Table:
+        """The table with HUGEINT, which Arrow lacks, as BIGINT if it fits, else DOUBLE."""
+        import pyarrow as pa
+
+        table = self.arrow()
+        for position, (name, kind) in enumerate(self._kinds):
+            column = table.column(position)
+            if kind.id not in ("hugeint", "uhugeint") or not pa.types.is_decimal(column.type):
+                continue
+            try:
+                number = column.cast(pa.int64())
+            except pa.ArrowInvalid:
+                number = column.cast(pa.float64())
+            table = table.set_column(position, name, number)
+        return table
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row as Python values; None after the last."""
+        return next(self._next_rows(), None)
+
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
+        """The next `size` rows, fewer at the end."""
+        return list(islice(self._next_rows(), size))
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """The rows not fetched yet."""
+        return list(self._next_rows())
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._next_rows()
+
+    def _next_rows(self) -> Iterator[tuple[Any, ...]]:
+        with self._lock:
+            if self._fetching is None:
+                self.arrow()  # here, because a generator that has raised is over for good
+                self._fetching = self._kept_rows(PYTHON)
+            return self._fetching
+
+    def _kept_rows(self, leaves: Mapping[str, Convert]) -> Iterator[tuple[Any, ...]]:
+        batches = iter(self.arrow().to_batches(max_chunksize=_CHUNK))
+        for rows in arrow_rows(batches, self.kinds, leaves):
+            yield from rows
+
+    def printed(self, keep: bool = False) -> Iterator[tuple[Any, ...]]:
+        """The rows as values to print, see `values.PRINTED`; they are gone then unless kept.
+
+        Rows straight from DuckDB come without Arrow, whose import takes as long as a small query.
+        """
+        self.outcome()
+        if keep or self._table is not None:
+            yield from self._kept_rows(PRINTED)
+            return
+        rows = self._take()
+        if rows is not None:
+            with own_errors():
+                yield from _printed(rows, self._kinds)
+
+    def _take(self) -> Rows | None:
+        if self.outcome().rows is not None and self._rows is None:
+            raise InterfaceError("the rows were handed out already: run the statement again")
+        rows, self._rows = self._rows, None
+        return rows
+
+    # --- how it looks ---------------------------------------------------------------------
+
+    def show(self, max_rows: int | None = 40, max_width: int | None = None) -> None:
+        """Print the rows as a table: the first and last of them where they are many.
+
+        It is at most `max_width` columns wide, or as wide as the terminal.
+        """
+        print(self._drawn(Style(max_rows=max_rows, max_width=max_width or terminal_width())))
+
+    def __repr__(self) -> str:
+        return self._drawn(Style(max_rows=20, max_width=terminal_width()))
+
+    def _drawn(self, style: Style) -> str:
+        if self.description is None:
+            return "OK"
+        total = self.arrow().num_rows
+        return box(self.columns, self.kinds, self._seen_rows(style.max_rows, total), style)
+
+    def _seen_rows(self, most: int | None, total: int) -> Iterator[tuple[Any, ...]]:
+        """The rows to draw; those in the middle, which a table leaves out, are not converted."""
+        table = self.arrow()
+        if most is None or total <= most:
+            yield from self._kept_rows(PRINTED)
+            return
+        head, tail = most - most // 2, most // 2
+        ends = [*table.slice(0, head).to_batches(), *table.slice(total - tail).to_batches()]
+        seen = (row for rows in arrow_rows(iter(ends), self.kinds, PRINTED) for row in rows)
+        yield from islice(seen, head)
+        for _ in range(total - head - tail):
+            yield ()
+        yield from seen
+
+
+def _is_arrow(rows: Any) -> bool:
+    return hasattr(rows, "schema")
+
+
+def _kinds(rows: Any) -> list[tuple[str, DuckDBPyType]]:
+    """Names and DuckDB types of the columns."""
+    if _is_arrow(rows):
+        import duckdb
+
+        # The names are read from the schema: DuckDB would number those that are alike.
+        kinds = duckdb.from_arrow(rows.schema.empty_table()).types
+        return list(zip(rows.schema.names, kinds, strict=True))
+    return [(name, kind) for name, kind, *_ in rows.description or ()]
+
+
+def _table(rows: Any) -> pa.Table:
+    if hasattr(rows, "num_rows"):
+        return rows
+    if _is_arrow(rows):
+        return rows.read_all()
+    with _quiet():
+        table: pa.Table = rows.to_arrow_table()
+    return table
+
+
+def _reader(rows: Any) -> pa.RecordBatchReader:
+    if hasattr(rows, "num_rows"):
+        return rows.to_reader()
+    if _is_arrow(rows):
+        reader: pa.RecordBatchReader = rows
+    else:
+        with _quiet():
+            reader = rows.to_arrow_reader()
+    return reader
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without DuckDB's advice to take a relation: what was executed with parameters is not one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def _printed(rows: Any, kinds: list[tuple[str, DuckDBPyType]]) -> Iterator[tuple[Any, ...]]:
+    types = [kind for _, kind in kinds]
+    if _is_arrow(rows) or any(_only_arrow(kind) for kind in types):
+        for block in arrow_rows(iter(_reader(rows)), types, PRINTED):
+            yield from block
+        return
+    converters = [converter(kind, PRINTED) for kind in types]
+    for row in _native(rows):
+        yield tuple(value if convert is None or value is None else convert(value)
+                    for value, convert in zip(row, converters, strict=True))
+
+
+def _only_arrow(kind: DuckDBPyType) -> bool:
+    """Whether DuckDB's own Python values lose something of this type: the months of intervals."""
+    return "INTERVAL" in str(kind)
+
+
+def _native(rows: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows as DuckDB's own Python values, read piece by piece."""
+    if hasattr(rows, "iter_rows"):
+        yield from rows.iter_rows()
+        return
+    while block := rows.fetchmany(_CHUNK):
+        yield from block
+
+
+def _need(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise NotSupportedError(
+            f"this needs {package}, which is not installed: pip install {package}") from error

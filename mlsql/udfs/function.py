@@ -1,0 +1,152 @@
+"""The model functions: each is an SQL expression over model outputs, one file each."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol
+
+from sqlglot import exp
+
+from mlsql.errors import ProgrammingError, unknown
+from mlsql.udfs.spec import ModelSpec
+
+
+class ModelOutput(exp.Expression, exp.Func):
+    """The output of a model on an argument: the one primitive that a plan runs."""
+
+    arg_types = {"this": True, "model": True}
+    is_var_len_args = False
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model."""
+        spec: ModelSpec = self.args["model"]
+        return spec
+
+
+def output(spec: ModelSpec, argument: exp.Expression) -> ModelOutput:
+    """The output of `spec` on `argument`."""
+    return ModelOutput(this=argument.copy(), model=spec)
+
+
+class Models(Protocol):
+    """What an expansion may ask about models."""
+
+    def named(self, name: str) -> ModelSpec:
+        """The model of that name; an unknown one is an error with the nearest names."""
+
+    def default(self, task: str | None, labels: Sequence[str]) -> ModelSpec:
+        """The model that the rule chooses for these labels."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a model function, as written: arguments in order, options by lower-case name."""
+
+    function: Function
+    arguments: tuple[exp.Expression, ...]
+    options: Mapping[str, exp.Expression] = field(default_factory=dict)
+    type: str | None = None  # DuckDB's type of the looked-at argument, where it could be told
+
+    def argument(self, position: int) -> exp.Expression | None:
+        """An optional argument, or None where it was not given."""
+        return self.arguments[position] if position < len(self.arguments) else None
+
+
+Expansion = Callable[[Call, Models], exp.Expression]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A model function: its name, arguments, options, and how it is expanded."""
+
+    name: str
+    arguments: tuple[str, ...]
+    options: tuple[str, ...]
+    required: int
+    returns: str
+    expand: Expansion
+    meaning: str
+    shadows: bool = False  # DuckDB has a function of this name for arguments that are no media
+
+    @property
+    def subject(self) -> int:
+        """The position of the argument that the model looks at."""
+        looked_at = ("media", "source", "argument")
+        return next(i for i, name in enumerate(self.arguments) if name in looked_at)
+
+    @property
+    def signature(self) -> str:
+        """How it is called, options in brackets."""
+        needed = ", ".join(self.arguments[: self.required])
+        more = [*self.arguments[self.required:], *(f"{o} =>" for o in self.options)]
+        return f"{self.name}({needed}{''.join(f' [, {m}]' for m in more)})"
+
+
+def function(
+    name: str, arguments: str, returns: str, *, options: str = "", shadows: bool = False
+) -> Callable[[Expansion], Function]:
+    """Make an expansion a model function; an argument in brackets may be left out.
+
+    The first line of the expansion's docstring is what help and docs say of it.
+    """
+    words = arguments.split()
+    names = tuple(word.strip("[]") for word in words)
+    required = sum(not word.startswith("[") for word in words)
+
+    def build(expand: Expansion) -> Function:
+        meaning = (expand.__doc__ or "").strip().splitlines()[0]
+        return Function(name, names, tuple(options.split()), required, returns, expand, meaning,
+                        shadows)
+
+    return build
+
+
+@lru_cache(maxsize=1)
+def functions() -> Mapping[str, Function]:
+    """Every model function by its upper-case name, found in the folder functions/."""
+    from mlsql.udfs import functions as folder
+
+    found: dict[str, Function] = {}
+    for module in pkgutil.iter_modules(folder.__path__):
+        loaded = importlib.import_module(f"{folder.__name__}.{module.name}")
+        for value in vars(loaded).values():
+            if isinstance(value, Function):
+                found[value.name] = value
+    return found
+
+
+def read_call(
+    function: Function, given: Sequence[exp.Expression], type: str | None = None
+) -> Call:
+    """The call with its arguments and options told apart and checked."""
+    arguments: list[exp.Expression] = []
+    options: dict[str, exp.Expression] = {}
+    for item in given:
+        if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
+            options[_option(function, item)] = item.expression
+        elif options:
+            raise ProgrammingError(f"{function.signature}: arguments stand before options")
+        else:
+            arguments.append(item)
+    if not function.required <= len(arguments) <= len(function.arguments):
+        raise ProgrammingError(
+            f"{function.name} takes {_count(function)} arguments, not {len(arguments)}: "
+            f"{function.signature}")
+    return Call(function, tuple(arguments), options, type)
+
+
+def _option(function: Function, item: exp.Expression) -> str:
+    name = item.this.name.lower()
+    if name not in function.options:
+        raise unknown("option", name, function.options, f"of {function.signature}")
+    return str(name)
+
+
+def _count(function: Function) -> str:
+    most = len(function.arguments)
+    return str(most) if most == function.required else f"{function.required} to {most}"

@@ -1,0 +1,15 @@
+"""CONTAINS_ANY."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.udfs.detections import contains
+from mlsql.udfs.function import Call, Models, function
+from mlsql.udfs.labels import listed
+
+
+@function("CONTAINS_ANY", "media labels", "BOOLEAN", options="min_score min_count model")
+def contains_any(call: Call, models: Models) -> exp.Expression:
+    """Whether the picture shows any of the labels, a list written out in the statement."""
+    return contains(call, models, listed(call, 1), exp.Or)

@@ -1,0 +1,18 @@
+"""COUNT_OBJECTS."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.udfs.detections import count_of, labels_given
+from mlsql.udfs.function import Call, Models, function
+from mlsql.udfs.labels import model_of
+
+
+@function("COUNT_OBJECTS", "media label", "INTEGER", options="min_score model")
+def count_objects(call: Call, models: Models) -> exp.Expression:
+    """How many things of the label the picture shows, each with a score of at least min_score."""
+    media, label = call.arguments
+    spec = model_of(call, models, "detect", labels_given(label))
+    count = count_of(call, spec, media, label)
+    return exp.cast(count, "INTEGER", copy=False)

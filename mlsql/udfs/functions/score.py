@@ -1,0 +1,17 @@
+"""SCORE."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.udfs.detections import labels_given, score_of
+from mlsql.udfs.function import Call, Models, function
+from mlsql.udfs.labels import model_of
+
+
+@function("SCORE", "media label", "DOUBLE", options="model")
+def score(call: Call, models: Models) -> exp.Expression:
+    """How sure the model is, 0 to 1, that the picture shows the label."""
+    media, label = call.arguments
+    spec = model_of(call, models, None, labels_given(label))
+    return score_of(spec, media, label)

@@ -1,0 +1,52 @@
+"""Media in SQL: what counts as a picture, and how a path or a BLOB becomes one."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from mlsql.errors import ProgrammingError
+from mlsql.udfs.spec import IMAGE_TYPE, ModelSpec
+from mlsql.udfs.template import expression
+
+_SHAPE = re.compile(r'STRUCT\("?uri"? VARCHAR, "?frame"? (BIGINT|INTEGER), "?data"? BLOB\)', re.I)
+
+
+def is_media(type: str | None) -> bool:
+    """Whether a DuckDB type is that of a picture."""
+    return type is not None and _SHAPE.fullmatch(type) is not None
+
+
+def as_media(node: exp.Expression, type: str | None) -> exp.Expression | None:
+    """The picture that an expression of that type stands for; None if it cannot stand for one."""
+    if type is None or is_media(type):
+        exact = type is None or "BIGINT" in type.upper()
+        return node.copy() if exact else exp.cast(node.copy(), IMAGE_TYPE, dialect="duckdb")
+    if type == "VARCHAR":
+        return _picture(node, uri=node)
+    if type == "BLOB":
+        return _picture(node, data=node)
+    if type in ("NULL", '"NULL"'):
+        return exp.cast(exp.null(), IMAGE_TYPE, dialect="duckdb")
+    return None
+
+
+def _picture(
+    node: exp.Expression, *, uri: exp.Expression | None = None,
+    data: exp.Expression | None = None,
+) -> exp.Expression:
+    return expression(
+        "CASE WHEN :node IS NOT NULL THEN struct_pack("
+        "uri := CAST(:uri AS VARCHAR), frame := NULL::BIGINT, data := CAST(:data AS BLOB)) END",
+        node=node, uri=uri or exp.null(), data=data or exp.null())
+
+
+def fitted(spec: ModelSpec, node: exp.Expression, type: str | None) -> exp.Expression:
+    """An expression as the input of a model: in its declared type, so equal inputs are equal."""
+    if not spec.takes_media:
+        return exp.cast(node.copy(), spec.input_type, dialect="duckdb")
+    picture = as_media(node, type)
+    if picture is None:
+        raise ProgrammingError(f"{spec.name} looks at a picture, and {type} is none")
+    return picture

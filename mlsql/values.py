@@ -1,0 +1,188 @@
+"""SQL values as Python values, whether DuckDB or Arrow hands them over."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from mlsql.image import Image
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb.sqltypes import DuckDBPyType
+
+Convert = Callable[[Any], Any]
+
+
+def converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Convert | None:
+    """What makes a Python value of one of this SQL type; None where nothing is to be done.
+
+    `leaves` says what to do with scalars, by the type's id; media structs become `Image`.
+    """
+    if kind.id == "struct":
+        return _struct_converter(kind, leaves)
+    if kind.id in ("list", "array"):
+        item = converter(_parts(kind)[0][1], leaves)
+        if item is None:
+            return list if kind.id == "array" else None
+        return lambda values: [None if v is None else item(v) for v in values]
+    if kind.id == "map":
+        return _map_converter(kind, leaves)
+    return leaves.get(kind.id)
+
+
+def _parts(kind: DuckDBPyType) -> list[tuple[str, Any]]:
+    """The types inside a type, by name."""
+    return kind.children
+
+
+def is_media(kind: DuckDBPyType) -> bool:
+    """Whether values of this type are handles of pictures."""
+    return kind.id == "struct" and [name for name, _ in _parts(kind)] == ["uri", "frame", "data"]
+
+
+def _struct_converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Convert | None:
+    if is_media(kind):
+        return lambda value: Image(value["uri"], value["frame"], value["data"])
+    fields = {name: convert for name, child in _parts(kind)
+              if (convert := converter(child, leaves)) is not None}
+    if not fields:
+        return None
+
+    def convert_struct(value: dict[str, Any]) -> dict[str, Any]:
+        return {name: fields[name](v) if name in fields and v is not None else v
+                for name, v in value.items()}
+
+    return convert_struct
+
+
+def _map_converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Convert:
+    key, item = (converter(child, leaves) for _, child in _parts(kind))
+
+    def convert_map(value: Any) -> Any:
+        pairs = value.items() if isinstance(value, dict) else value
+        pairs = [(k if key is None else key(k), v if item is None or v is None else item(v))
+                 for k, v in pairs]
+        try:
+            return dict(pairs)
+        except TypeError:  # lists and structs make keys that a dict cannot have
+            return pairs
+
+    return convert_map
+
+
+def _bits(value: Any) -> Any:
+    """A BIT value as its text of 0 and 1; Arrow gives a byte of padding count, then the bits."""
+    if isinstance(value, str):
+        return value
+    return "".join(f"{byte:08b}" for byte in value[1:])[value[0]:]
+
+
+def _bignum(value: Any) -> int:
+    """A BIGNUM value; Arrow gives three bytes of sign and length, then a big-endian magnitude.
+
+    A negative one has all its bits inverted.
+    """
+    if not isinstance(value, bytes):
+        return int(value)
+    if value[0] & 0x80:
+        return int.from_bytes(value[3:], "big")
+    return -int.from_bytes(bytes(255 - byte for byte in value[3:]), "big")
+
+
+def _timedelta(value: Any) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    months, days, nanoseconds = value
+    return timedelta(days=30 * months + days, microseconds=nanoseconds // 1000)
+
+
+def _interval_text(value: Any) -> str:
+    """An interval as DuckDB writes it: 1 year 2 months 3 days 04:05:06."""
+    months, days, nanoseconds = (
+        (0, value.days, (value.seconds * 1_000_000 + value.microseconds) * 1000)
+        if isinstance(value, timedelta) else value)
+    years, months = int(months / 12), months - 12 * int(months / 12)
+    parts = [f"{n} {unit}{'' if abs(n) == 1 else 's'}"
+             for n, unit in ((years, "year"), (months, "month"), (days, "day")) if n]
+    if nanoseconds or not parts:
+        seconds, rest = divmod(abs(nanoseconds) // 1000, 1_000_000)
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        fraction = f".{rest:06}".rstrip("0") if rest else ""
+        parts.append(("-" if nanoseconds < 0 else "") + clock + fraction)
+    return " ".join(parts)
+
+
+def _short_float(value: float) -> float:
+    """The double whose text is the shortest that reads back as this 32-bit float."""
+    for digits in range(6, 9):
+        short = float(f"{value:.{digits}g}")
+        try:
+            if struct.unpack("f", struct.pack("f", short))[0] == value:
+                return short
+        except OverflowError:
+            continue
+    return value
+
+
+PYTHON: Mapping[str, Convert] = {
+    "hugeint": int,
+    "uhugeint": int,
+    "bignum": _bignum,
+    "bit": _bits,
+    "interval": _timedelta,
+    "uuid": lambda value: value if isinstance(value, uuid.UUID) else uuid.UUID(value),
+}
+"""Leaves for `converter` that give what a Python programmer expects of each SQL type."""
+
+PRINTED: Mapping[str, Convert] = {**PYTHON, "interval": _interval_text, "float": _short_float}
+"""Leaves for `converter` where the value is to be printed: as DuckDB would write it."""
+
+
+def arrow_rows(
+    batches: Iterator[pa.RecordBatch], kinds: list[DuckDBPyType], leaves: Mapping[str, Convert]
+) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of Arrow batches as Python tuples, a list for each batch."""
+    converters = [converter(kind, leaves) for kind in kinds]
+    for batch in batches:
+        columns = [_column(column, convert)
+                   for column, convert in zip(batch.columns, converters, strict=True)]
+        yield list(zip(*columns, strict=True))
+
+
+def _column(column: pa.Array, convert: Convert | None) -> list[Any]:
+    values = _pylist(column)
+    if convert is None:
+        return values
+    return [None if value is None else convert(value) for value in values]
+
+
+def _pylist(column: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):  # a date that Python has no number for
+        return [_scalar(item) for item in column]
+    return values
+
+
+def _scalar(item: pa.Scalar) -> Any:
+    """One date or time; those that Python has no number for as DuckDB gives them to Python."""
+    import pyarrow as pa
+
+    try:
+        return item.as_py()
+    except (OverflowError, ValueError):
+        wide = pa.int32() if pa.types.is_date32(item.type) else pa.int64()
+        number = item.cast(wide).as_py()
+        largest = 2 ** (wide.bit_width - 1) - 1
+        kind: type[date] = date if pa.types.is_date(item.type) else datetime
+        if abs(number) >= largest - 1:
+            return kind.max if number > 0 else kind.min
+        return str(item.cast(pa.string()))
