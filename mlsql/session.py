@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import threading
 import warnings
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from mlsql.config import SETTINGS, Settings
+from mlsql.config import SETTINGS, Settings, known
 from mlsql.errors import Interrupted, ProgrammingError, Warning
 from mlsql.exec.statement import Answer, Runner
 from mlsql.exec.stats import Stats
@@ -75,6 +76,8 @@ class Session:
 
     def _run(self, statement: Statement, parameters: Parameters) -> Outcome:
         setting = read_set(statement)
+        if setting is not None and setting.name.lower() not in SETTINGS:
+            self._refuse_slip(setting.name)
         if setting is not None and setting.name.lower() in SETTINGS:
             if setting.value is None:
                 self.settings.reset(setting.name)
@@ -108,6 +111,13 @@ class Session:
         elif statement.ends_transaction:
             self._in_transaction = False
         return answer
+
+    def _refuse_slip(self, name: str) -> None:
+        """A setting that neither knows, and that is nearly one of ours."""
+        theirs = self.connection.execute(
+            "SELECT count(*) FROM duckdb_settings() WHERE name = lower($1)", [name]).fetchone()
+        if difflib.get_close_matches(name.lower(), SETTINGS, 1, 0.75) and theirs == (0,):
+            known(name)
 
     # --- what it knows --------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -36,6 +37,21 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
+_OPEN: list[ContentFingerprints] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_again() -> Iterator[None]:
+    yield
+    while _OPEN:
+        _OPEN.pop().close()
+
+
+def opened(folder: Path | None) -> ContentFingerprints:
+    _OPEN.append(ContentFingerprints(folder))
+    return _OPEN[-1]
+
+
 def write(path: Path, content: bytes) -> str:
     path.write_bytes(content)
     return str(path)
@@ -44,20 +60,20 @@ def write(path: Path, content: bytes) -> str:
 def test_a_file_has_the_fingerprint_of_its_bytes(tmp_path: Path) -> None:
     content = os.urandom(3_000_001)
     uri = write(tmp_path / "a.mp4", content)
-    assert ContentFingerprints(None).of([uri, uri]) == {uri: of_bytes(content).hex()}
+    assert opened(None).of([uri, uri]) == {uri: of_bytes(content).hex()}
 
 
 def test_a_copy_has_the_same_fingerprint_and_another_file_another(tmp_path: Path) -> None:
     one = write(tmp_path / "one", b"same")
     two = write(tmp_path / "two", b"same")
     other = write(tmp_path / "other", b"sane")
-    found = ContentFingerprints(tmp_path / "cache").of([one, two, other])
+    found = opened(tmp_path / "cache").of([one, two, other])
     assert found[one] == found[two] != found[other]
 
 
 def test_real_clips_that_are_byte_identical(data: Path) -> None:
     clips = sorted(str(clip) for clip in (data / "video/tfl_jamcam").glob("*.mp4"))
-    found = ContentFingerprints(None).of(clips)
+    found = opened(None).of(clips)
     twins = [c for c in clips if list(found.values()).count(found[c]) > 1]
     assert [Path(c).stem for c in twins] == ["625_201709280917", "625_201709280921"]
 
@@ -65,11 +81,11 @@ def test_real_clips_that_are_byte_identical(data: Path) -> None:
 def test_an_unchanged_file_is_read_once_a_machine(tmp_path: Path, reads: list[str]) -> None:
     uris = [write(tmp_path / f"{i}.jpg", bytes([i % 256, i // 256])) for i in range(1200)]
     folder = tmp_path / "cache"
-    first = ContentFingerprints(folder)
+    first = opened(folder)
     found = first.of(uris)
     first.close()
     assert len(reads) == 1200
-    again = ContentFingerprints(folder)
+    again = opened(folder)
     assert again.of(uris) == found
     assert again.of(uris[:3]) == {uri: found[uri] for uri in uris[:3]}
     again.close()
@@ -77,7 +93,7 @@ def test_an_unchanged_file_is_read_once_a_machine(tmp_path: Path, reads: list[st
 
 
 def test_another_file_under_the_same_path(tmp_path: Path, reads: list[str]) -> None:
-    files = ContentFingerprints(tmp_path)
+    files = opened(tmp_path)
     uri = write(tmp_path / "a", b"before")
     before = files.of([uri])[uri]
     os.replace(write(tmp_path / "b", b"behind"), uri)
@@ -85,7 +101,7 @@ def test_another_file_under_the_same_path(tmp_path: Path, reads: list[str]) -> N
 
 
 def test_a_file_edited_in_place_with_its_time_put_back(tmp_path: Path, reads: list[str]) -> None:
-    files = ContentFingerprints(tmp_path)
+    files = opened(tmp_path)
     uri = write(tmp_path / "a", b"before")
     stat = os.stat(uri)
     files.of([uri])
@@ -97,7 +113,7 @@ def test_a_file_edited_in_place_with_its_time_put_back(tmp_path: Path, reads: li
 
 
 def test_edits_within_one_tick_of_the_clock(tmp_path: Path) -> None:
-    files = ContentFingerprints(tmp_path / "cache")
+    files = opened(tmp_path / "cache")
     for i in range(200):
         content = f"{i:08}".encode()
         uri = write(tmp_path / "a", content)
@@ -105,7 +121,7 @@ def test_edits_within_one_tick_of_the_clock(tmp_path: Path) -> None:
 
 
 def test_a_link_led_elsewhere(tmp_path: Path, reads: list[str]) -> None:
-    files = ContentFingerprints(tmp_path)
+    files = opened(tmp_path)
     link = tmp_path / "link"
     for name in (b"one", b"two"):
         write(tmp_path / name.decode(), name)
@@ -119,7 +135,7 @@ def test_a_file_that_changes_between_stat_and_reading(tmp_path: Path) -> None:
     state = file_state(uri)
     assert isinstance(state, fingerprint.FileState)
     write(tmp_path / "a", b"longer than before")
-    found = ContentFingerprints(None).of_states([state])[state]
+    found = opened(None).of_states([state])[state]
     assert isinstance(found, OSError) and "changed" in str(found)
 
 
@@ -129,7 +145,7 @@ def test_what_is_no_file_is_an_error_value(tmp_path: Path) -> None:
     (tmp_path / "dangling.mp4").symlink_to(tmp_path / "nowhere")
     names = [*(str(tmp_path / n) for n in ("pipe.mp4", "folder.mp4", "dangling.mp4", "absent")),
              "http://host/a.mp4", "a\0b", "", "\ud800"]
-    found = ContentFingerprints(tmp_path).of(names)
+    found = opened(tmp_path).of(names)
     assert all(isinstance(found[name], OSError) for name in names)
 
 
@@ -137,7 +153,7 @@ def test_odd_names(tmp_path: Path, reads: list[str]) -> None:
     names = ["with space", "it's", '"q"', "50%", "🚲", "日本語", os.fsdecode(b"\xff\xfe")]
     uris = [write(tmp_path / name, name.encode("utf8", "surrogateescape")) for name in names]
     for _ in range(2):
-        files = ContentFingerprints(tmp_path / "cache")
+        files = opened(tmp_path / "cache")
         found = files.of(uris)
         files.close()
         assert found == {u: of_bytes(Path(u).read_bytes()).hex() for u in uris}
@@ -149,7 +165,7 @@ def test_a_broken_memo_is_begun_again(tmp_path: Path, broken: bytes, reads: list
     (tmp_path / FILE_NAME).write_bytes(broken)
     uri = write(tmp_path / "a", b"x")
     for _ in range(2):
-        files = ContentFingerprints(tmp_path)
+        files = opened(tmp_path)
         assert files.of([uri])[uri] == of_bytes(b"x").hex()
         files.close()
     assert len(reads) == 1
@@ -157,14 +173,14 @@ def test_a_broken_memo_is_begun_again(tmp_path: Path, broken: bytes, reads: list
 
 def test_a_memo_torn_in_the_middle(tmp_path: Path, reads: list[str]) -> None:
     uris = [write(tmp_path / f"{i}", bytes([i])) for i in range(200)]
-    files = ContentFingerprints(tmp_path)
+    files = opened(tmp_path)
     found = files.of(uris)
     files.close()
     with open(tmp_path / FILE_NAME, "r+b") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(4096)
         file.write(os.urandom(size - 4096))
-    assert ContentFingerprints(tmp_path).of(uris) == found
+    assert opened(tmp_path).of(uris) == found
 
 
 @pytest.mark.parametrize("kind", ["file in place of the folder", "folder in place of the memo",
@@ -181,13 +197,13 @@ def test_a_memo_that_cannot_be_used(tmp_path: Path, kind: str) -> None:
             database.execute("CREATE TABLE files (a, b)")
         database.close()
     uri = write(tmp_path / "a", b"x")
-    files = ContentFingerprints(folder)
+    files = opened(folder)
     assert [files.of([uri])[uri] for _ in range(2)] == [of_bytes(b"x").hex()] * 2
 
 
 def test_threads_share_one_memo(tmp_path: Path, reads: list[str]) -> None:
     uris = [write(tmp_path / f"{i}", bytes([i])) for i in range(60)]
-    files = ContentFingerprints(tmp_path / "cache")
+    files = opened(tmp_path / "cache")
     results: list[dict[str, str | OSError]] = []
     threads = [threading.Thread(target=lambda: results.append(files.of(uris))) for _ in range(8)]
     for thread in threads:
@@ -209,8 +225,8 @@ def test_reading_can_be_interrupted(tmp_path: Path) -> None:
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        ContentFingerprints(None).of_states([state], check=stop)
-    assert time.monotonic() - start < 1.0
+        opened(None).of_states([state], check=stop)
+    assert time.monotonic() - start < 2.0
 
 
 VALUES = {
@@ -281,13 +297,13 @@ def test_what_lies_under_a_null_does_not_matter() -> None:
 def test_vectors_are_quick() -> None:
     vectors = pa.FixedSizeListArray.from_arrays(
         pa.array(np.random.default_rng(0).random(5_000_000, np.float32)), 500)
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(set(canonical(vectors))) == 10_000
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_a_copied_file_keeps_its_fingerprint(tmp_path: Path) -> None:
     one = write(tmp_path / "one", os.urandom(1000))
     two = shutil.copy2(one, tmp_path / "two")
-    found = ContentFingerprints(None).of([one, str(two)])
+    found = opened(None).of([one, str(two)])
     assert found[one] == found[str(two)]

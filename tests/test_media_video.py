@@ -49,6 +49,8 @@ def levels(path: Path, numbers: list[int]) -> list[int]:
 MADE: dict[str, dict[str, Any]] = {
     "plain.mp4": {},
     "b_frames.mkv": {"b_frames": 3},
+    "fragments.mp4": {"b_frames": 3, "gop": 4,
+                      "container": {"movflags": "frag_keyframe+empty_moov"}},
     "b_frames_open_gop.mp4": {"b_frames": 3, "options": {"x264-params": "open-gop=1:keyint=5"}},
     "intra_refresh.mp4": {"options": {"x264-params": "intra-refresh=1:keyint=5"}},
     "interlaced.ts": {"options": {"x264-params": "interlaced=1"}},

@@ -94,7 +94,8 @@ def _raw(array: pa.Array) -> np.ndarray:
     if buffer is None:
         return np.zeros((len(array), width), np.uint8)
     data = np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width)
-    return data.reshape(len(array), width).copy()
+    rows: np.ndarray = data.reshape(len(array), width).copy()
+    return rows
 
 
 def _intervals(raw: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlsql.errors import ProgrammingError
 from mlsql.exec.measured import Measurements
+from mlsql.exec.views import Views
 from mlsql.planner.context import Column
 from mlsql.udfs.registry import Registry
 from mlsql.udfs.spec import ModelSpec
@@ -22,8 +23,9 @@ class EngineContext:
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, registry: Registry,
-        measured: Measurements, off: frozenset[str] = frozenset(),
+        measured: Measurements, views: Views, off: frozenset[str] = frozenset(),
     ) -> None:
+        self._views = views
         self._connection = connection
         self._registry = registry
         self._measured = measured
@@ -37,11 +39,12 @@ class EngineContext:
         """Raise DuckDB's error if a statement does not bind."""
         self._ask(f"EXPLAIN {sql}")
 
-    def _ask(self, sql: str) -> list[tuple[str, ...]]:
+    def _ask(self, sql: str, values: Sequence[str] = ()) -> list[tuple[str, ...]]:
         import duckdb
 
         try:
-            found: list[tuple[str, ...]] = self._connection.execute(sql).fetchall()
+            found: list[tuple[str, ...]] = self._connection.execute(
+                sql, list(values)).fetchall()
         except duckdb.Error as error:
             raise ProgrammingError(str(error)) from error
         return found
@@ -54,6 +57,16 @@ class EngineContext:
                 "WHERE internal GROUP BY 1").fetchall()
             _FUNCTION_TYPES.update(dict(found))
         return _FUNCTION_TYPES.get(name.lower())
+
+    def spelling(self, expression: str) -> str | None:
+        """DuckDB's own spelling of an expression: parsed and written again, not bound."""
+        found = self._ask("SELECT json_deserialize_sql(json_serialize_sql($1))",
+                          [f"SELECT {expression}"])[0][0]
+        return found.removeprefix("SELECT ") if found else None
+
+    def view(self, name: str) -> str | None:
+        """The query of the view of that name."""
+        return self._views.query(name)
 
     def predictor(self, name: str) -> ModelSpec | None:
         """The registered model of that name, if it is one of the user's own."""

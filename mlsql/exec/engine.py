@@ -38,8 +38,8 @@ class Engine:
                            for look in plan.lookups]
         self._tables: list[str] = []
 
-    def run(self) -> duckdb.DuckDBPyRelation | None:
-        """The statement's rows, None where it has none to give."""
+    def run(self) -> Any:
+        """The statement's rows as a DuckDB relation, None where it has none to give."""
         for recorder in self._recorders:
             recorder.register(self._use.connection)
         try:
@@ -48,7 +48,7 @@ class Engine:
             for recorder in self._recorders:
                 recorder.unregister(self._use.connection)
 
-    def _passes(self) -> duckdb.DuckDBPyRelation | None:
+    def _passes(self) -> Any:
         if self._plan.recorded and self._writes and not self._owns:
             raise NotSupportedError(
                 "this statement may have to run more than once, which a transaction that you "
@@ -80,7 +80,7 @@ class Engine:
             self._begin()
             return None
 
-    def _pass(self) -> duckdb.DuckDBPyRelation | None:
+    def _pass(self) -> Any:
         for node in self._plan.nodes:
             self._use.guardrails.check()
             if isinstance(node, Materialise):

@@ -41,7 +41,8 @@ class Recorder:
         spec = self.lookup.spec
         connection.create_function(
             self.lookup.name, self._find, [duckdb.sqltype(spec.input_type)],
-            duckdb.sqltype(spec.output_type), type="arrow", null_handling="special")
+            duckdb.sqltype(spec.output_type), type="arrow",  # type: ignore[call-overload]
+            null_handling="special")
 
     def unregister(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take it away again."""

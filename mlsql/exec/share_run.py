@@ -19,7 +19,7 @@ from mlsql.exec.inference import LoadedModel
 from mlsql.exec.media.handle import Handle
 from mlsql.exec.outputs import filled, outputs_of, row_errors
 from mlsql.exec.pictures import Picture, PictureDecoder, pictures, weight
-from mlsql.exec.prefetch import Portion, bare
+from mlsql.exec.portion import Portion, bare
 from mlsql.exec.share import Answers, BatchDone, Counters, Event, Share
 from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.types import arrow_type

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ class Sources:
     errors: list[RowError] = field(default_factory=list)
     _names: list[str] = field(default_factory=list)
 
-    def resolve(self, tree: exp.Expression) -> exp.Expression:
+    def resolve(self, tree: exp.Expr) -> exp.Expr:
         """The statement with every such source replaced."""
         for table in list(tree.find_all(exp.Table)):
             found = self._rows(table)
@@ -108,19 +109,23 @@ class Sources:
         if len(paths) != 1:
             raise ProgrammingError(
                 f"{call.name.upper()} takes one path, pattern, or list of them, not {len(paths)}")
+        if not isinstance(paths[0], (str, list)):
+            raise ProgrammingError(
+                f"{call.name.upper()} takes a path, pattern, or list of them, not {paths[0]!r}")
         return paths[0], options
 
-    def _constant(self, node: exp.Expression) -> Any:
+    def _constant(self, node: exp.Expr) -> Any:
         """The value of an expression without columns."""
         if isinstance(node, exp.Literal) and node.is_string:
             return node.this
         import duckdb
 
         try:
-            row = self.connection.execute(f"SELECT {to_sql(node)}").fetchone()
+            rows = self.connection.execute(f"SELECT {to_sql(node)}").fetchall()
         except duckdb.Error as error:
             raise ProgrammingError(f"{to_sql(node)} must be a constant: {error}") from error
-        return row[0] if row else None
+        value = rows[0][0]
+        return float(value) if isinstance(value, Decimal) else value
 
     def _replace(self, table: exp.Table, rows: pa.Table, alias: str) -> None:
         name = f"{self.prefix}_src{len(self._names)}"

@@ -106,7 +106,8 @@ class StageRun:
             self._store(learned, unknown)
         self.rows_seen += covered
         for call in self._calls:
-            self._use.tally.answered(call.spec.name, covered * call.uses)
+            asked = covered - rows[call.column].slice(0, covered).null_count
+            self._use.tally.answered(call.spec.name, asked * call.uses)
 
     def _unknown(self, rows: pa.Table) -> dict[str, _Unknown]:
         """For each store what it has no output for yet, after the cache has been asked."""

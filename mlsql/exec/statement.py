@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from mlsql.config import Settings
-from mlsql.errors import Interrupted, ProgrammingError, TimeLimit
+from mlsql.errors import Interrupted, NotSupportedError, ProgrammingError, TimeLimit
 from mlsql.exec.context import EngineContext
 from mlsql.exec.measured import Measurements
 from mlsql.exec.share import RowError
@@ -22,7 +22,8 @@ from mlsql.exec.views import Views
 from mlsql.parser.dialect import located, parse, to_sql
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
-from mlsql.planner.names import Names, finished
+from mlsql.planner.expand import expand
+from mlsql.planner.names import Names, stub
 from mlsql.planner.nodes import Plan
 from mlsql.planner.plan import plan
 from mlsql.udfs.function import functions
@@ -96,7 +97,9 @@ class Runner:
             rows = self.connection.sql(statement.text, params=_given(parameters))
         else:
             rows = self.connection.sql(statement.text)
-        return Answer(None if rows is None else rows.materialize())
+        if rows is None or rows.columns == ["Success"]:
+            return Answer()
+        return Answer(rows.materialize())
 
     # --- statements of ours ---------------------------------------------------------------
 
@@ -106,11 +109,15 @@ class Runner:
         if _is_ours(statement):
             return self._show(statement)
         tree = bind(parse(text), parameters)
+        _refuse(tree)
         if isinstance(tree, _NAMES_ONLY) or _describes_table(tree):
             return self.plain(statement, parameters)
+        if isinstance(tree, exp.Describe):
+            return Answer(self._described(tree.this))
         if isinstance(tree, exp.Create) and tree.kind == "VIEW":
-            return self._create_view(tree, text, parameters)
-        self.views.forget()
+            return self._create_view(tree, parameters)
+        if not isinstance(tree, (exp.Query, exp.Copy)):
+            self.views.forget()
         sources = self.sources()
         try:
             planned = self.planned(tree, sources, text)
@@ -118,7 +125,7 @@ class Runner:
         finally:
             sources.close()
 
-    def planned(self, tree: exp.Expression, sources: Sources, text: str) -> Plan:
+    def planned(self, tree: exp.Expr, sources: Sources, text: str) -> Plan:
         """The plan of a statement; what does not bind is an error that points into its text."""
         import duckdb
 
@@ -157,27 +164,24 @@ class Runner:
             self.measured.ran(model)
         return Answer(rows, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
 
-    def _create_view(
-        self, tree: exp.Create, text: str, parameters: Parameters
-    ) -> Answer:
+    def _create_view(self, tree: exp.Create, parameters: Parameters) -> Answer:
         if parameters:
             raise ProgrammingError("a view cannot hold parameters")
-        query = tree.expression
-        definition = to_sql(query)
-        sources = self.sources()
-        try:
-            resolved = sources.resolve(self.views.expand(query.copy()))
-            context = self.context()
-            names = Names(context)
-            from mlsql.planner.expand import expand
-
-            bound = finished(expand(resolved, context, names), resolved)
-            columns = list(context.describe(to_sql(bound)))
-        finally:
-            sources.close()
-        self.connection.execute(self.views.create(tree, columns, definition))
+        columns = [(row[0], row[1]) for row in self._described(tree.expression).fetchall()]
+        self.connection.execute(self.views.create(tree, columns, to_sql(tree.expression)))
         self.views.forget()
         return Answer()
+
+    def _described(self, query: exp.Expr) -> duckdb.DuckDBPyRelation:
+        """DESCRIBE of a query over media, models or views of ours; nothing of it is run."""
+        sources = self.sources()
+        try:
+            resolved = sources.resolve(self.views.expand(_held(query)))
+            context = self.context()
+            bound = stub(expand(resolved.this, context, Names(context)))
+            return self.connection.sql(f"DESCRIBE {to_sql(bound)}").materialize()
+        finally:
+            sources.close()
 
     def _show(self, statement: Statement) -> Answer:
         words = statement.words(2)
@@ -194,7 +198,8 @@ class Runner:
     # --- what is shared -------------------------------------------------------------------
 
     def context(self) -> EngineContext:
-        return EngineContext(self.connection, self.registry, self.measured, self.rules_off)
+        return EngineContext(self.connection, self.registry, self.measured, self.views,
+                             self.rules_off)
 
     def sources(self) -> Sources:
         folder = Path(self.settings.text("cache_dir"))
@@ -272,7 +277,28 @@ def _reason(error: Exception, guardrails: Guardrails) -> Exception:
     return Interrupted("the statement was stopped; what was computed is kept")
 
 
-def _describes_table(tree: exp.Expression) -> bool:
+def _held(query: exp.Expr) -> exp.Subquery:
+    """A copy of a query below another node, so that any part of it can be replaced."""
+    return exp.Subquery(this=query.copy())
+
+
+def _refuse(tree: exp.Expr) -> None:
+    """Places where DuckDB keeps an expression for later: no model can be asked there."""
+    if isinstance(tree, exp.Command) and tree.name.upper() in ("PREPARE", "EXECUTE"):
+        raise NotSupportedError(
+            "PREPARE cannot hold a model call or media source: pass parameters with the statement")
+    if isinstance(tree, exp.Alter) and tree.find(exp.Anonymous) is not None:
+        raise NotSupportedError("a constraint, default or generated column cannot ask a model")
+    if isinstance(tree, exp.Create) and tree.kind not in ("TABLE", "VIEW"):
+        raise NotSupportedError(
+            f"CREATE {tree.kind} cannot hold a model call or media source: make it a view")
+    if isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema) and any(
+            isinstance(part, exp.ColumnDef) and part.args.get("constraints")
+            for part in tree.this.expressions) and tree.expression is None:
+        raise NotSupportedError("a constraint, default or generated column cannot ask a model")
+
+
+def _describes_table(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Describe) and isinstance(tree.this, exp.Table)
 
 

@@ -25,19 +25,29 @@ class Views:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._known: dict[str, str] | None = None
+        self._sql: dict[str, str] | None = None
+        self._ours: dict[str, str] = {}
 
     def forget(self) -> None:
         """The catalog may have changed."""
-        self._known = None
+        self._sql = None
+
+    def query(self, name: str) -> str | None:
+        """The query of any view of that name that DuckDB answers itself."""
+        self._read()
+        sql = (self._sql or {}).get(name.lower())
+        created = parse(sql) if sql and name.lower() not in self._ours else None
+        return to_sql(created.expression) if isinstance(created, exp.Create) else None
 
     def definition(self, name: str) -> str | None:
         """The SQL of the view of that name, if it is one of ours."""
-        return self._all().get(name.lower())
+        self._read()
+        return self._ours.get(name.lower())
 
-    def expand(self, tree: exp.Expression) -> exp.Expression:
+    def expand(self, tree: exp.Expr) -> exp.Expr:
         """The statement with our views replaced by their definitions, as deep as they go."""
-        if not self._all():
+        self._read()
+        if not self._ours:
             return tree
         while any([self._expand_one(table) for table in list(tree.find_all(exp.Table))]):
             pass
@@ -61,16 +71,14 @@ class Views:
             kept.set("this", target.this.copy())
         return to_sql(kept)
 
-    def _all(self) -> dict[str, str]:
-        if self._known is None:
-            found = self._connection.execute(
-                f"SELECT view_name, sql FROM duckdb_views() WHERE sql LIKE '%{_MARK}%'").fetchall()
-            self._known = {}
-            for name, sql in found:
-                definition = _definition(sql)
-                if definition is not None:
-                    self._known[name.lower()] = definition
-        return self._known
+    def _read(self) -> None:
+        if self._sql is not None:
+            return
+        found = self._connection.execute(
+            "SELECT lower(view_name), sql FROM duckdb_views() WHERE NOT internal").fetchall()
+        self._sql = dict(found)
+        definitions = {n: _definition(sql) for n, sql in found if _MARK in sql}
+        self._ours = {n: d for n, d in definitions.items() if d is not None}
 
     def _expand_one(self, table: exp.Table) -> bool:
         read = isinstance(table.parent, (exp.From, exp.Join)) and \

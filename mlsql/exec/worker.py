@@ -17,7 +17,8 @@ from mlsql.exec.faults import fault
 from mlsql.exec.inference import LoadedModel
 from mlsql.exec.media.handle import Limits
 from mlsql.exec.pictures import PictureDecoder
-from mlsql.exec.prefetch import Portion, Prefetch
+from mlsql.exec.portion import Portion
+from mlsql.exec.prefetch import Prefetch
 from mlsql.exec.share import Event, Share
 from mlsql.exec.share_run import ShareRun
 from mlsql.udfs.spec import ModelSpec

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ParseError
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from mlsql.errors import ProgrammingError
 
@@ -17,40 +22,90 @@ _OURS = (
 )
 
 
+# Strings, quoted names, comments and dollar-quoted texts, which hold no parameters; then one.
+_PARAMETER = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|(\$)(?=\w)""", re.S)
+
+
+def _mark_parameters(sql: str) -> str:
+    """$name as @name: sqlglot takes what stands between two dollars for a dollar-quoted text."""
+    return _PARAMETER.sub(lambda found: "@" if found[2] else found[0], sql)
+
+
 class MlsqlDialect(DuckDB):
     """DuckDB's dialect as mlsql reads it."""
 
-    class Parser(DuckDB.Parser):
+    def tokenize(self, sql: str, **options: Any) -> list[Token]:
+        """The tokens of a text, at their own places in it."""
+        return list(super().tokenize(_mark_parameters(sql), **options))
+
+    class Tokenizer(DuckDB.Tokenizer):
+        # ClickHouse's SETTINGS clause would hide the table function settings().
+        KEYWORDS = {k: v for k, v in DuckDB.Tokenizer.KEYWORDS.items() if k != "SETTINGS"}
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        def _parse_expressions(self) -> list[exp.Expr]:
+            """The items of a SELECT (and other lists), each with the text it was read from."""
+            return list(self._parse_csv(self._parse_placed))
+
+        def _parse_placed(self) -> exp.Expr | None:
+            first = self._curr
+            node = self._parse_expression()
+            if node is not None and first is not None and self._prev is not None:
+                node.meta["written"] = self.sql[first.start: self._prev.end + 1]
+            return node
+
         FUNCTIONS = {k: v for k, v in DuckDB.Parser.FUNCTIONS.items() if k not in _OURS}
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDB.Generator):  # type: ignore[misc, valid-type]
         def function_fallback_sql(self, expression: exp.Func) -> str:
             """A model's output in a tree that is shown or compared; it never reaches DuckDB."""
             model = expression.args.get("model")
             if expression.key != "modeloutput" or model is None:
-                return super().function_fallback_sql(expression)
+                return str(super().function_fallback_sql(expression))
             return f"OUTPUT({model.name}, {self.sql(expression, 'this')})"
 
 
+class WordsDialect(MlsqlDialect):
+    """The same, with commands read as words: sqlglot takes what follows EXPLAIN as one string."""
+
+    class Tokenizer(MlsqlDialect.Tokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+
 DIALECT = MlsqlDialect()
+WORDS = WordsDialect()
+_LOG = logging.getLogger("sqlglot")
 
 
-def parse(sql: str) -> exp.Expression:
+def parse(sql: str) -> exp.Expr:
     """The tree of one statement; a ProgrammingError with line, column and a caret if it is none."""
     try:
-        tree = DIALECT.parse(sql)
+        with _quiet():
+            tree = DIALECT.parse(sql)
     except ParseError as error:
         raise syntax_error(sql, error) from None
+    except TokenError as error:
+        raise ProgrammingError(f"syntax error: {error}") from None
     statements = [t for t in tree if t is not None]
     if len(statements) != 1:
         raise ProgrammingError(f"one statement is wanted, not {len(statements)}")
-    parsed: exp.Expression = statements[0]  # type: ignore[assignment]
-    return parsed
+    return statements[0]
 
 
-def to_sql(tree: exp.Expression) -> str:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without sqlglot's remark that it takes a statement as it stands."""
+    before, _LOG.disabled = _LOG.disabled, True
+    try:
+        yield
+    finally:
+        _LOG.disabled = before
+
+
+def to_sql(tree: exp.Expr) -> str:
     """The SQL text that DuckDB is given."""
-    return tree.sql(dialect=DIALECT)
+    return tree.sql(dialect=DIALECT, unsupported_level=ErrorLevel.IGNORE)
 
 
 def syntax_error(sql: str, error: ParseError) -> ProgrammingError:

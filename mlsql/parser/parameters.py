@@ -14,7 +14,7 @@ from mlsql.errors import ProgrammingError
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
-def bind(tree: exp.Expression, parameters: Parameters) -> exp.Expression:
+def bind(tree: exp.Expr, parameters: Parameters) -> exp.Expr:
     """The tree with the values in place of $1, $name and :name; unused values are an error."""
     holes = [h for h in tree.find_all(exp.Placeholder, exp.Parameter)]
     given = _by_name(parameters)
@@ -39,7 +39,7 @@ def _by_name(parameters: Parameters) -> dict[str, Any]:
     return {str(i + 1): v for i, v in enumerate(parameters)}
 
 
-def literal(value: Any) -> exp.Expression:
+def literal(value: Any) -> exp.Expr:
     """A Python value as a literal of the same value and type."""
     if value is None:
         return exp.null()
@@ -58,7 +58,7 @@ def literal(value: Any) -> exp.Expression:
     return _other(value)
 
 
-def _other(value: Any) -> exp.Expression:
+def _other(value: Any) -> exp.Expr:
     for kind, name in ((datetime.datetime, "TIMESTAMP"), (datetime.date, "DATE"),
                        (datetime.time, "TIME")):
         if isinstance(value, kind):
@@ -66,8 +66,8 @@ def _other(value: Any) -> exp.Expression:
             text = exp.Literal.string(value.isoformat())
             return exp.cast(text, "TIMESTAMPTZ" if zoned else name, dialect="duckdb")
     if isinstance(value, datetime.timedelta):
-        text = f"{value.total_seconds()!r} seconds"
-        return exp.cast(exp.Literal.string(text), "INTERVAL", dialect="duckdb")
+        span = f"{value.total_seconds()!r} seconds"
+        return exp.cast(exp.Literal.string(span), "INTERVAL", dialect="duckdb")
     if isinstance(value, (list, tuple)):
         return exp.Array(expressions=[literal(item) for item in value])
     if isinstance(value, Mapping):
@@ -79,6 +79,6 @@ def _other(value: Any) -> exp.Expression:
     raise ProgrammingError(f"a {type(value).__name__} cannot be bound as a parameter")
 
 
-def _signed(text: str) -> exp.Expression:
+def _signed(text: str) -> exp.Expr:
     number = exp.Literal.number(text.lstrip("-"))
     return exp.paren(exp.Neg(this=number), copy=False) if text.startswith("-") else number

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from mlsql.errors import ProgrammingError
-from mlsql.parser.dialect import DIALECT
+from mlsql.parser.dialect import WORDS
 
 _OPENS_TRANSACTION = ("BEGIN", "START")
 _ENDS_TRANSACTION = ("COMMIT", "END", "ROLLBACK", "ABORT")
@@ -44,7 +45,7 @@ class Statement:
 
     def mentions(self, is_name: Callable[[str], bool], is_call: Callable[[str], bool]) -> bool:
         """Whether a word or text satisfies `is_name`, or a word before a parenthesis `is_call`."""
-        for token, following in zip(self.tokens, (*self.tokens[1:], None), strict=True):
+        for token, following in zip_longest(self.tokens, self.tokens[1:]):
             called = following is not None and following.token_type == TokenType.L_PAREN
             if (called and is_call(token.text)) or is_name(token.text):
                 return True
@@ -57,7 +58,7 @@ def split(script: str) -> list[Statement]:
     A text that cannot be read as tokens is one statement: DuckDB says what is wrong with it.
     """
     try:
-        tokens = DIALECT.tokenize(script)
+        tokens = WORDS.tokenize(script)
     except TokenError:
         return [Statement(script)]
     statements: list[Statement] = []

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mlsql.planner.guards import guards
 from mlsql.planner.names import with_ctes
-from mlsql.planner.shape import group_keys
+from mlsql.planner.shape import group_keys, resolved_order
 from mlsql.planner.trees import (
     calls_models,
     conjuncts,
@@ -19,19 +19,20 @@ from mlsql.planner.trees import (
     visible_ctes,
 )
 
-Columns = Sequence[tuple[str, exp.Expression]]
+Columns = Sequence[tuple[str, exp.Expr]]
 
 
 def candidates(
     scope: exp.Select, columns: Columns, *, join: int | None = None, grouped: bool = False,
-    only: frozenset[int] | None = None,
+    only: frozenset[int] | None = None, top: int | None = None,
 ) -> exp.Select:
     """The distinct values of `columns` over the rows of `scope` that reach the place asked for.
 
     Conditions that ask a model are left out, which can only add rows. With `join`, the place is
     the ON of that join: its sources so far, the two sides taken together wherever the rest of ON
     allows. With `grouped`, it is above GROUP BY. With `only`, the other sources (joined by inner
-    joins, and tied to these by no known condition) need just have a row.
+    joins, and tied to these by no known condition) need just have a row. With `top`, only the
+    first so many rows of the scope's order count, and those that tie with the last of them.
     """
     query = exp.Select(expressions=[exp.alias_(tried(e), name) for name, e in columns])
     if only is not None:
@@ -45,6 +46,10 @@ def candidates(
         if keys is not None:
             query.set("group", keys)
         _filter(query, scope, "having")
+    if top is not None:
+        rank = exp.Window(this=exp.Anonymous(this="rank"), order=resolved_order(scope))
+        within = exp.LTE(this=rank, expression=exp.Literal.number(top))
+        query.set("qualify", exp.Qualify(this=within))
     query.set("distinct", exp.Distinct())
     return finish(query, scope)
 
@@ -56,7 +61,7 @@ def finish(query: exp.Select, scope: exp.Select) -> exp.Select:
     return finished
 
 
-def cheap(condition: exp.Expression | None) -> list[exp.Expression]:
+def cheap(condition: exp.Expr | None) -> list[exp.Expr]:
     """The conjuncts that ask no model and are the same whenever they are evaluated."""
     return [c for c in conjuncts(condition) if not calls_models(c) and not is_volatile(c)]
 
@@ -101,7 +106,7 @@ def _filter(query: exp.Select, scope: exp.Select, clause: str) -> None:
         query.set(clause, kind(this=exp.and_(*[c.copy() for c in known], copy=False)))
 
 
-def tried(node: exp.Expression) -> exp.Expression:
+def tried(node: exp.Expr) -> exp.Expr:
     """The expression, NULL where it would raise: an argument that fails is not looked at.
 
     The statement itself raises, if the row matters to it. TRY takes no subquery.
@@ -130,9 +135,11 @@ def _wrapped(query: exp.Select, scope: exp.Select) -> exp.Select:
     return _wrapped(around, outer)
 
 
-def _outer_conditions(outer: exp.Select, scope: exp.Select) -> list[exp.Expression]:
+def _outer_conditions(outer: exp.Select, scope: exp.Select) -> list[exp.Expr]:
     where = outer.args.get("where")
-    known = [c.copy() for c in cheap(where.this)] if where is not None else []
+    if where is None:
+        return []
+    known = [c.copy() for c in cheap(where.this)]
     if place(scope, outer) != "where":
         return known
     holder = next((c for c in conjuncts(where.this) if _within(scope, c)), None)
@@ -142,8 +149,8 @@ def _outer_conditions(outer: exp.Select, scope: exp.Select) -> list[exp.Expressi
     return known
 
 
-def _within(node: exp.Expression, root: exp.Expression) -> bool:
-    above: exp.Expression | None = node
+def _within(node: exp.Expr, root: exp.Expr) -> bool:
+    above: exp.Expr | None = node
     while above is not None:
         if above is root:
             return True

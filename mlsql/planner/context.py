@@ -26,6 +26,12 @@ class Context(Models, Protocol):
         None where DuckDB has none, or only one of the user's.
         """
 
+    def spelling(self, expression: str) -> str | None:
+        """DuckDB's own spelling of an expression, None where it cannot be read."""
+
+    def view(self, name: str) -> str | None:
+        """The query of DuckDB's view of that name, if there is one."""
+
     def predictor(self, name: str) -> ModelSpec | None:
         """The registered model that is called by its own name, if there is one."""
 

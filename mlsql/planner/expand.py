@@ -5,15 +5,17 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mlsql.errors import ProgrammingError
-from mlsql.parser.dialect import DIALECT, to_sql
+from mlsql.parser.dialect import to_sql
 from mlsql.planner.context import Context
+from mlsql.planner.headings import name_item
 from mlsql.planner.names import Names, finished
-from mlsql.planner.trees import Query, ctes, nested, own, owner, sources
+from mlsql.planner.shape import key_items
+from mlsql.planner.trees import Query, ctes, nested, own, sources
 from mlsql.udfs.function import Function, functions, output, read_call
 from mlsql.udfs.media import as_media, fitted, is_media
 
 
-def expand(root: exp.Expression, context: Context, names: Names) -> exp.Expression:
+def expand(root: exp.Expr, context: Context, names: Names) -> exp.Expr:
     """The statement with every model function expanded, in place."""
     return _Expander(context, names).statement(root)
 
@@ -23,7 +25,7 @@ class _Expander:
         self._context = context
         self._names = names
 
-    def statement(self, root: exp.Expression) -> exp.Expression:
+    def statement(self, root: exp.Expr) -> exp.Expr:
         if isinstance(root, Query):
             return self.query(root)
         for query in nested(root):
@@ -32,7 +34,7 @@ class _Expander:
             self._expand(call, None)
         return root
 
-    def query(self, query: exp.Expression) -> exp.Expression:
+    def query(self, query: exp.Expr) -> exp.Expr:
         for cte in ctes(query):
             self._queries(cte.this)
         if isinstance(query, exp.Select):
@@ -42,7 +44,7 @@ class _Expander:
             self._queries(query.expression)
         return query
 
-    def _queries(self, node: exp.Expression) -> None:
+    def _queries(self, node: exp.Expr) -> None:
         for query in [node] if isinstance(node, Query) else nested(node):
             self.query(query)
 
@@ -57,7 +59,7 @@ class _Expander:
         for call in self._calls(scope):
             self._expand(call, scope)
 
-    def _calls(self, root: exp.Expression) -> list[exp.Anonymous]:
+    def _calls(self, root: exp.Expr) -> list[exp.Anonymous]:
         """The calls of ours that `root` itself owns, innermost first."""
         found = [n for n in own(root, exp.Anonymous) if self._is_ours(n)]
         return sorted(found, key=lambda n: -n.depth)
@@ -81,7 +83,7 @@ class _Expander:
             return
         if place < len(given) and function.arguments[place] == "media":
             given[place] = _picture(function, given[place], type)
-        _name_projection(node)
+        _name_projection(node, self._context)
         node.replace(function.expand(read_call(function, given, type), self._context))
 
     def _predict(self, node: exp.Anonymous, scope: exp.Select | None) -> None:
@@ -90,19 +92,19 @@ class _Expander:
         if len(node.expressions) != 1:
             raise ProgrammingError(
                 f"{spec.name} takes one argument ({spec.input_type}), not {len(node.expressions)}")
-        _name_projection(node)
+        _name_projection(node, self._context)
         argument = node.expressions[0]
-        type = self._type(argument, scope) if spec.takes_media else None
+        type = self._type(argument, scope)
         node.replace(output(spec, fitted(spec, argument, type)))
 
-    def _type(self, node: exp.Expression, scope: exp.Select | None) -> str | None:
+    def _type(self, node: exp.Expr, scope: exp.Select | None) -> str | None:
         if isinstance(node, exp.Literal) and node.is_string:
             return "VARCHAR"
         if scope is None:
             return self._type_in_update(node)
         return self._names.type_of(scope, node)
 
-    def _type_in_update(self, node: exp.Expression) -> str | None:
+    def _type_in_update(self, node: exp.Expr) -> str | None:
         statement = node.find_ancestor(exp.Update, exp.Delete, exp.Merge)
         if statement is None or statement.find(exp.Table) is None:
             return None
@@ -128,10 +130,13 @@ class _Expander:
             return False
         if clause == "group" and isinstance(column.parent, exp.Group):
             return False
-        return clause == "having" or not self._names.is_local(scope, column)
+        if clause == "having":
+            keys = {i.alias.lower() for i in key_items(scope) if isinstance(i, exp.Alias)}
+            return column.name.lower() not in keys
+        return not self._names.is_local(scope, column)
 
 
-def _picture(function: Function, node: exp.Expression, type: str | None) -> exp.Expression:
+def _picture(function: Function, node: exp.Expr, type: str | None) -> exp.Expr:
     picture = as_media(node, type)
     if picture is None:
         raise ProgrammingError(
@@ -140,32 +145,24 @@ def _picture(function: Function, node: exp.Expression, type: str | None) -> exp.
     return picture
 
 
-def _name_projection(node: exp.Expression) -> None:
-    """Give the projection a call stands in the name DuckDB would, before the call is expanded."""
+def _name_projection(node: exp.Expr, context: Context) -> None:
+    """Name the item of SELECT that a call stands in, before the call is expanded."""
     below, above = node, node.parent
     while above is not None and not isinstance(above, (exp.Select, exp.Alias)):
         below, above = above, above.parent
     if isinstance(above, exp.Select) and below.arg_key == "expressions":
-        name = heading(below)
-        hole = exp.Null()
-        below.replace(hole)
-        hole.replace(exp.alias_(below, name, quoted=True, copy=False))
+        name_item(below, context)
 
 
-def heading(node: exp.Expression) -> str:
-    """The column name of an expression that has none, as DuckDB writes it."""
-    return node.sql(dialect=DIALECT, normalize_functions="lower")
-
-
-def _clause(node: exp.Expression, scope: exp.Select) -> str:
+def _clause(node: exp.Expr, scope: exp.Select) -> str:
     below, above = node, node.parent
     while above is not None and above is not scope:
         below, above = above, above.parent
     return str(below.arg_key)
 
 
-def _in_sources(query: exp.Expression, scope: exp.Select) -> bool:
-    """Whether a nested query is a source of the scope (or one of its CTEs), not part of a clause."""
+def _in_sources(query: exp.Expr, scope: exp.Select) -> bool:
+    """Whether a nested query is a source or CTE of the scope, and no part of a clause."""
     below, above = query, query.parent
     while above is not None and above is not scope:
         if isinstance(above, (exp.Join, exp.From, exp.With)):

@@ -9,14 +9,14 @@ from sqlglot import exp
 from mlsql.planner.trees import is_volatile
 
 
-def guards(call: exp.Expression, root: exp.Expression) -> list[exp.Expression]:
+def guards(call: exp.Expr, root: exp.Expr) -> list[exp.Expr]:
     """Conditions that must be TRUE for the value of `call` to matter within `root`.
 
     For `a OR b`, b matters where a is not true; for the branches of CASE and COALESCE likewise.
     A sibling written later counts only where it asks no model: the order is then ours to choose.
     """
-    found: list[exp.Expression] = []
-    below: exp.Expression = call
+    found: list[exp.Expr] = []
+    below: exp.Expr = call
     while below is not root and below.parent is not None:
         above = below.parent
         found.extend(guard for guard in _at(above, below) if not is_volatile(guard))
@@ -24,7 +24,7 @@ def guards(call: exp.Expression, root: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def _at(above: exp.Expression, below: exp.Expression) -> Iterator[exp.Expression]:
+def _at(above: exp.Expr, below: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(above, (exp.And, exp.Or)):
         test = _not_true if isinstance(above, exp.Or) else _not_false
         sibling = above.expression if below.arg_key == "this" else above.this
@@ -45,7 +45,7 @@ def _at(above: exp.Expression, below: exp.Expression) -> Iterator[exp.Expression
         yield _true(above.expression.this)
 
 
-def _in_case(case: exp.Case, below: exp.Expression) -> Iterator[exp.Expression]:
+def _in_case(case: exp.Case, below: exp.Expr) -> Iterator[exp.Expr]:
     """Every WHEN before this branch must not have been taken; for ELSE that is all of them."""
     branches = case.args["ifs"]
     earlier = branches if below.arg_key == "default" else branches[: below.index]
@@ -53,20 +53,20 @@ def _in_case(case: exp.Case, below: exp.Expression) -> Iterator[exp.Expression]:
         yield _not_true(branch.this)
 
 
-def _asks(node: exp.Expression) -> bool:
+def _asks(node: exp.Expr) -> bool:
     from mlsql.planner.trees import calls_models
 
     return calls_models(node)
 
 
-def _true(node: exp.Expression) -> exp.Expression:
+def _true(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=exp.paren(node.copy(), copy=False), expression=exp.true())
 
 
-def _not_true(node: exp.Expression) -> exp.Expression:
+def _not_true(node: exp.Expr) -> exp.Expr:
     return exp.not_(_true(node), copy=False)
 
 
-def _not_false(node: exp.Expression) -> exp.Expression:
+def _not_false(node: exp.Expr) -> exp.Expr:
     return exp.not_(exp.Is(this=exp.paren(node.copy(), copy=False), expression=exp.false()),
                     copy=False)

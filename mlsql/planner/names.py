@@ -35,7 +35,7 @@ class Names:
         """The sources of a SELECT, in order."""
         return [self._source(scope, i, node) for i, node in enumerate(sources(scope))]
 
-    def _source(self, scope: exp.Select, position: int, node: exp.Expression) -> Source:
+    def _source(self, scope: exp.Select, position: int, node: exp.Expr) -> Source:
         name = node.alias_or_name
         if not name and isinstance(node, exp.Subquery):
             name = "unnamed_subquery"
@@ -45,7 +45,7 @@ class Names:
         types = self._describe(finished(query, scope))
         return Source(str(name).lower(), types)
 
-    def type_of(self, scope: exp.Select, node: exp.Expression) -> str | None:
+    def type_of(self, scope: exp.Select, node: exp.Expr) -> str | None:
         """The DuckDB type of an expression of a SELECT, None where it cannot be told."""
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             found = self.column_type(scope, node)
@@ -77,7 +77,7 @@ class Names:
                 return True
         return False
 
-    def sources_of(self, scope: exp.Select, node: exp.Expression) -> set[int] | None:
+    def sources_of(self, scope: exp.Select, node: exp.Expr) -> set[int] | None:
         """The numbers of the scope's sources that an expression speaks of; None if in doubt."""
         found: set[int] = set()
         columns = [node] if isinstance(node, exp.Column) else list(node.find_all(exp.Column))
@@ -105,7 +105,7 @@ class Names:
             inner = owner(inner)
         return True
 
-    def _describe(self, query: exp.Expression) -> Types | None:
+    def _describe(self, query: exp.Expr) -> Types | None:
         sql = to_sql(query)
         if sql not in self._described:
             try:
@@ -158,16 +158,16 @@ def around(scope: exp.Select, query: exp.Select) -> exp.Select:
     return around(outer, wrapped).join(lateral, copy=False)
 
 
-def finished(query: exp.Expression, scope: exp.Expression) -> exp.Expression:
+def finished(query: exp.Expr, scope: exp.Expr) -> exp.Expr:
     """The query with typed NULLs for model outputs, and with the CTEs that its place sees."""
     stubbed = stub(query)
     return with_ctes(stubbed, [stub(cte) for cte in visible_ctes(scope)])
 
 
-def with_ctes(query: exp.Expression, ctes: list[exp.Expression]) -> exp.Expression:
+def with_ctes(query: exp.Expr, ctes: list[exp.Expr]) -> exp.Expr:
     """The query under the given CTEs, those of them that it needs."""
     wanted = _referenced(query)
-    kept: list[exp.Expression] = []
+    kept: list[exp.Expr] = []
     for cte in reversed(ctes):
         if cte.alias.lower() in wanted:
             wanted |= _referenced(cte.this)
@@ -178,15 +178,15 @@ def with_ctes(query: exp.Expression, ctes: list[exp.Expression]) -> exp.Expressi
     return query
 
 
-def _referenced(query: exp.Expression) -> set[str]:
+def _referenced(query: exp.Expr) -> set[str]:
     return {table.name.lower() for table in query.find_all(exp.Table)}
 
 
-def _refers_to_itself(cte: exp.Expression) -> bool:
+def _refers_to_itself(cte: exp.Expr) -> bool:
     return cte.alias.lower() in _referenced(cte.this)
 
 
-def stub(tree: exp.Expression) -> exp.Expression:
+def stub(tree: exp.Expr) -> exp.Expr:
     """A copy that binds before anything has run, and is never run itself.
 
     In place of each model output, or of what was put in its place, stands a typed NULL; in place
@@ -204,7 +204,7 @@ def stub(tree: exp.Expression) -> exp.Expression:
     return copied
 
 
-def _stubbed(node: exp.Expression) -> exp.Expression | None:
+def _stubbed(node: exp.Expr) -> exp.Expr | None:
     kind = node.spec.output_type if isinstance(node, ModelOutput) else node.meta.get(TYPE)
     if kind is not None:
         return exp.cast(exp.null(), kind, dialect="duckdb")

@@ -18,10 +18,10 @@ class ModelCall:
     """
 
     spec: ModelSpec
-    argument: exp.Expression
+    argument: exp.Expr
     column: str
     store: str
-    needs: tuple[exp.Expression, ...] = ()
+    needs: tuple[exp.Expr, ...] = ()
     uses: int = 1  # places in the clause that ask for this output
 
 
@@ -34,7 +34,7 @@ class Conjunct:
     """
 
     calls: tuple[int, ...]
-    condition: exp.Expression | None
+    condition: exp.Expr | None
     text: str
 
 
@@ -58,7 +58,7 @@ class Stage:
     name: str
     place: str
     rows: exp.Select
-    columns: tuple[tuple[str, exp.Expression], ...]
+    columns: tuple[tuple[str, exp.Expr], ...]
     calls: tuple[ModelCall, ...]
     filters: tuple[Conjunct, ...] = ()
     tail: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ class Materialise:
     """A derived table, computed once, because evaluating it again might give other rows."""
 
     table: str
-    query: exp.Expression
+    query: exp.Expr
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Plan:
     """A statement as DuckDB will run it, and what must be done before."""
 
     nodes: tuple[Node, ...]
-    final: exp.Expression
+    final: exp.Expr
     stores: tuple[Store, ...]
     lookups: tuple[Lookup, ...]
     notes: tuple[str, ...] = ()

@@ -13,7 +13,8 @@ from sqlglot import exp
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.candidates import candidates, cheap
 from mlsql.planner.context import Context
-from mlsql.planner.names import Names
+from mlsql.planner.dml import as_select
+from mlsql.planner.names import Names, with_ctes
 from mlsql.planner.nodes import Conjunct, Lookup, Materialise, Node, Stage, Store
 from mlsql.planner.shape import (
     aggregates,
@@ -22,12 +23,15 @@ from mlsql.planner.shape import (
     is_repeatable,
     joins_inner,
     key_items,
+    resolved_order,
     stops_early,
+    top_rows,
 )
 from mlsql.planner.stages import StageBuilder
 from mlsql.planner.substitute import QUERY, allows_subquery, look_up, look_up_call
 from mlsql.planner.trees import (
     Query,
+    aliased,
     calls_models,
     conjuncts,
     ctes,
@@ -37,6 +41,7 @@ from mlsql.planner.trees import (
     owner,
     place,
     sources,
+    visible_ctes,
 )
 from mlsql.udfs.function import ModelOutput
 
@@ -54,14 +59,19 @@ class Peeler:
     lookups: dict[str, Lookup] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def statement(self, root: exp.Expression) -> None:
+    def statement(self, root: exp.Expr) -> None:
         """Peel every query of the statement; calls outside any query are recorded."""
-        if self.peels and not isinstance(root, (exp.Update, exp.Delete, exp.Merge, exp.Pivot)):
+        if self.peels and isinstance(root, (exp.Update, exp.Delete)):
+            with as_select(root) as scope:
+                for cte in ctes(scope):
+                    self._queries(cte.this)
+                self._select(scope)
+        elif self.peels and not isinstance(root, (exp.Merge, exp.Pivot)):
             for query in [root] if isinstance(root, Query) else nested(root):
                 self.query(query)
         self.record(root, "")
 
-    def query(self, query: exp.Expression) -> None:
+    def query(self, query: exp.Expr) -> None:
         """A SELECT or set operation, what it defines first."""
         with_ = query.args.get("with_")
         for cte in ctes(query):
@@ -75,7 +85,7 @@ class Peeler:
             self._queries(query.this)
             self._queries(query.expression)
 
-    def _queries(self, node: exp.Expression) -> None:
+    def _queries(self, node: exp.Expr) -> None:
         for query in [node] if isinstance(node, Query) else nested(node):
             self.query(query)
 
@@ -98,7 +108,7 @@ class Peeler:
 
     def _unproved(self, scope: exp.Select) -> str:
         """Why the rows of a scope cannot be foreseen, '' if they can."""
-        if has_sample(scope):
+        if has_sample(scope) and (len(sources(scope)) > 1 or scope.meta["correlated"]):
             return "a sample of joined sources"
         if any(source.find(exp.Anonymous) is not None and _recorded(source, self.lookups)
                for source in sources(scope)):
@@ -118,6 +128,8 @@ class Peeler:
         """Materialise the derived sources that might give other rows when evaluated again."""
         if scope.meta["correlated"]:
             return
+        if has_sample(scope):
+            self._settle_sample(scope)
         for source in sources(scope):
             if isinstance(source, exp.Subquery) and not is_repeatable(source.this, self.context):
                 if not calls_models(source):
@@ -125,30 +137,35 @@ class Peeler:
             elif isinstance(source, exp.Table):
                 self._settle_table(source, scope)
 
+    def _settle_sample(self, scope: exp.Select) -> None:
+        """USING SAMPLE over one source: the sample is drawn once."""
+        source = sources(scope)[0]
+        drawn = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
+        drawn.set("sample", scope.args["sample"].copy())
+        scope.set("sample", None)
+        source.replace(self._made(drawn).subquery(aliased(source) or "mlsql_sample"))
+
+    def _made(self, query: exp.Expr) -> exp.Select:
+        """SELECT * FROM a new table that will hold a query's rows."""
+        whole = with_ctes(query.copy(), list(visible_ctes(query)))
+        made = exp.select("*").from_(exp.to_table(self._new_table(whole)))
+        made.meta[QUERY] = whole
+        return made
+
     def _settle_table(self, source: exp.Table, scope: exp.Select) -> None:
         cte = _cte_of(source, scope)
         if cte is not None:
             body = cte.this
             if not calls_models(body) and not is_repeatable(body, self.context):
                 self._materialise(body)
-        elif source.args.get("sample") is not None:
+        elif not is_repeatable(source, self.context):
             query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
-            table = self._new_table(query)
-            made = exp.select("*").from_(exp.to_table(table))
-            made.meta[QUERY] = query
-            source.replace(made.subquery(source.alias_or_name))
+            source.replace(self._made(query).subquery(source.alias_or_name))
 
-    def _materialise(self, query: exp.Expression) -> None:
-        from mlsql.planner.names import with_ctes
-        from mlsql.planner.trees import visible_ctes
+    def _materialise(self, query: exp.Expr) -> None:
+        query.replace(self._made(query))
 
-        whole = with_ctes(query.copy(), list(visible_ctes(query)))
-        table = self._new_table(whole)
-        made = exp.select("*").from_(exp.to_table(table))
-        made.meta[QUERY] = whole
-        query.replace(made)
-
-    def _new_table(self, query: exp.Expression) -> str:
+    def _new_table(self, query: exp.Expr) -> str:
         table = f"{self.prefix}_rows{sum(isinstance(n, Materialise) for n in self.nodes)}"
         self.nodes.append(Materialise(table, query))
         return table
@@ -234,11 +251,13 @@ class Peeler:
         for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
             for part in _parts(scope, clause):
                 self._nested(part, correlated=False)
-        while rows := self._row_calls(scope):
+        while rows := self._first_calls(scope):
             builder = self._builder()
             for call, root in rows:
                 builder.add([call], root)
-            self._finish(scope, "SELECT", builder, [], [call for call, _ in rows])
+            ordered = all(not calls_models(part) for part in _parts(scope, "order"))
+            top = top_rows(scope, self.context) if ordered else None
+            self._finish(scope, "SELECT", builder, [], [call for call, _ in rows], top=top)
             self._substitute([call for call, _ in rows])
         while groups := self._group_calls(scope):
             builder = self._builder()
@@ -251,7 +270,14 @@ class Peeler:
                 self._nested(part, correlated=True)
         self.record(scope, "an argument that is known only above its clause")
 
-    def _row_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expression]]:
+    def _first_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
+        """The ready row calls; under LIMIT those of ORDER BY first, and the others for its rows."""
+        rows = self._row_calls(scope)
+        order = resolved_order(scope) if top_rows(scope, self.context) is not None else None
+        asked = {to_sql(c) for c in order.find_all(ModelOutput)} if order is not None else set()
+        return [(c, part) for c, part in rows if to_sql(c) in asked] or rows
+
+    def _row_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
         """The ready calls above WHERE whose argument is a row's: (call, the clause's root)."""
         grouped = is_aggregated(scope, self.context)
         keys = key_items(scope) if grouped else []
@@ -265,7 +291,7 @@ class Peeler:
                         found.append((call, part))
         return found
 
-    def _group_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expression]]:
+    def _group_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
         if not is_aggregated(scope, self.context):
             return []
         found = []
@@ -287,12 +313,12 @@ class Peeler:
         # any_value and the like may choose another row the second time.
         return argument.find(exp.AggFunc) is None
 
-    def _rounds(self, clause: exp.Expression) -> Iterable[list[ModelOutput]]:
+    def _rounds(self, clause: exp.Expr) -> Iterable[list[ModelOutput]]:
         """The clause's ready calls, again and again until none is left: inner calls come first."""
         while wanted := [c for c in own(clause, ModelOutput) if self._ready(c)]:
             yield wanted
 
-    def _nested(self, clause: exp.Expression, *, correlated: bool) -> None:
+    def _nested(self, clause: exp.Expr, *, correlated: bool) -> None:
         """Peel the queries nested in a clause, those of one kind."""
         for query in nested(clause):
             if not calls_models(query):
@@ -300,7 +326,7 @@ class Peeler:
             if self._is_correlated(query) == correlated:
                 self.query(query)
 
-    def _is_correlated(self, query: exp.Expression) -> bool:
+    def _is_correlated(self, query: exp.Expr) -> bool:
         selects = [query] if isinstance(query, exp.Select) else list(query.find_all(exp.Select))
         return any(self.names.is_correlated(s) for s in selects)
 
@@ -308,7 +334,7 @@ class Peeler:
         return StageBuilder(self._store, lambda name: self.context.function_type(name) is not None)
 
     def _conjunct(
-        self, builder: StageBuilder, condition: exp.Expression, wanted: list[ModelOutput],
+        self, builder: StageBuilder, condition: exp.Expr, wanted: list[ModelOutput],
         scope: exp.Select, only: frozenset[int] | None,
     ) -> Conjunct:
         mine = [c for c in own(condition, ModelOutput) if any(c is w for w in wanted)]
@@ -321,7 +347,7 @@ class Peeler:
     def _finish(
         self, scope: exp.Select, where: str, builder: StageBuilder, filters: list[Conjunct],
         wanted: list[ModelOutput], *, join: int | None = None, grouped: bool = False,
-        only: frozenset[int] | None = None,
+        only: frozenset[int] | None = None, top: int | None = None,
     ) -> None:
         first = {k for f in filters for k in f.calls}
         tail = tuple(k for k in range(len(builder.calls)) if k not in first)
@@ -329,7 +355,8 @@ class Peeler:
         decided = not left and all(f.condition is not None for f in filters)
         limit = stops_early(scope, self.context) if decided and join is None and not grouped \
             and only is None else None
-        rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only)
+        rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only, top=top)
+        limit = None if top is not None else limit
         name = f"{self.prefix}_s{sum(isinstance(n, Stage) for n in self.nodes)}"
         self.nodes.append(Stage(name, where, rows, tuple(builder.columns), tuple(builder.calls),
                                 tuple(filters), tail, limit=limit, scope=scope))
@@ -347,7 +374,7 @@ class Peeler:
             else:
                 self._record_call(call)
 
-    def record(self, root: exp.Expression, reason: str) -> None:
+    def record(self, root: exp.Expr, reason: str) -> None:
         """Leave the calls below `root` to look-ups that note what they miss."""
         calls = sorted(root.find_all(ModelOutput), key=lambda c: -c.depth)
         if calls and reason:
@@ -355,7 +382,7 @@ class Peeler:
         for call in calls:
             self._record_call(call)
 
-    def record_nested(self, clause: exp.Expression, reason: str) -> None:
+    def record_nested(self, clause: exp.Expr, reason: str) -> None:
         """The same for the queries nested in a clause."""
         for query in nested(clause):
             self.record(query, reason)
@@ -367,7 +394,7 @@ class Peeler:
         call.replace(look_up_call(call, lookup))
 
 
-def _parts(scope: exp.Select, clause: str) -> list[exp.Expression]:
+def _parts(scope: exp.Select, clause: str) -> list[exp.Expr]:
     node = scope.args.get(clause)
     if node is None:
         return []
@@ -378,7 +405,7 @@ def _parts(scope: exp.Select, clause: str) -> list[exp.Expression]:
     return [node]
 
 
-def _conditions(scope: exp.Select) -> list[exp.Expression]:
+def _conditions(scope: exp.Select) -> list[exp.Expr]:
     """The clauses that hold conditions on rows before grouping."""
     where = [scope.args["where"]] if scope.args.get("where") is not None else []
     if not joins_inner(scope):
@@ -402,14 +429,12 @@ def _recursive(cte: exp.CTE) -> bool:
     return any(t.name.lower() == cte.alias.lower() for t in cte.this.find_all(exp.Table))
 
 
-def _recorded(node: exp.Expression, lookups: dict[str, Lookup]) -> bool:
+def _recorded(node: exp.Expr, lookups: dict[str, Lookup]) -> bool:
     names = {lookup.name for lookup in lookups.values()}
     return any(f.name in names for f in node.find_all(exp.Anonymous))
 
 
 def _cte_of(source: exp.Table, scope: exp.Select) -> exp.CTE | None:
-    from mlsql.planner.trees import visible_ctes
-
     if source.args.get("db"):
         return None
     found = [c for c in visible_ctes(scope) if c.alias.lower() == source.name.lower()]

@@ -10,6 +10,7 @@ from mlsql.planner.candidates import tried
 from mlsql.planner.context import Context
 from mlsql.planner.driver import optimise
 from mlsql.planner.expand import expand
+from mlsql.planner.headings import name_items
 from mlsql.planner.names import Names, stub
 from mlsql.planner.nodes import Plan, Stage
 from mlsql.planner.peel import Peeler
@@ -17,7 +18,7 @@ from mlsql.planner.trees import Query
 from mlsql.udfs.function import ModelOutput
 
 
-def plan(root: exp.Expression, context: Context, prefix: str = "mlsql", *,
+def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
          peels: bool = True, skips: bool = False) -> Plan:
     """The plan of a statement whose sources are tables already. Runs no model.
 
@@ -25,6 +26,7 @@ def plan(root: exp.Expression, context: Context, prefix: str = "mlsql", *,
     skips=True a row whose input cannot be used is lost, where the place of the call allows it.
     """
     names = Names(context)
+    name_items(root, context)
     tree = expand(root, context, names)
     _bind(tree, context)
     peeler = Peeler(context, names, prefix, peels)
@@ -39,7 +41,7 @@ def plan(root: exp.Expression, context: Context, prefix: str = "mlsql", *,
     return finished
 
 
-def _bind(tree: exp.Expression, context: Context) -> None:
+def _bind(tree: exp.Expr, context: Context) -> None:
     """Let DuckDB judge the whole statement before any model is asked anything."""
     sql = to_sql(stub(tree))
     if isinstance(tree, Query):

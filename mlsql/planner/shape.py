@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mlsql.parser.dialect import parse
 from mlsql.planner.context import Context
 from mlsql.planner.trees import calls_models, is_volatile, nested, own, sources
 
 
-def is_aggregate(node: exp.Expression, context: Context) -> bool:
+def is_aggregate(node: exp.Expr, context: Context) -> bool:
     """Whether a node is a call of an aggregate (not as a window)."""
     if isinstance(node.parent, exp.Window) or (
             isinstance(node.parent, exp.Filter) and isinstance(node.parent.parent, exp.Window)):
@@ -18,12 +19,12 @@ def is_aggregate(node: exp.Expression, context: Context) -> bool:
     return isinstance(node, (exp.Anonymous, exp.Func)) and _aggregate_name(node, context)
 
 
-def _aggregate_name(node: exp.Expression, context: Context) -> bool:
+def _aggregate_name(node: exp.Expr, context: Context) -> bool:
     name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()  # type: ignore
     return context.function_type(str(name)) == "aggregate"
 
 
-def aggregates(call: exp.Expression, root: exp.Expression, context: Context) -> bool:
+def aggregates(call: exp.Expr, root: exp.Expr, context: Context) -> bool:
     """Whether a call stands inside an aggregate's arguments or FILTER."""
     node = call
     while node is not root and node.parent is not None:
@@ -45,7 +46,7 @@ def is_aggregated(scope: exp.Select, context: Context) -> bool:
     return any(is_aggregate(n, context) for part in parts for n in own(part, exp.Func))
 
 
-def key_items(scope: exp.Select) -> list[exp.Expression]:
+def key_items(scope: exp.Select) -> list[exp.Expr]:
     """The items of SELECT that GROUP BY names by number, by alias, or all of them by ALL."""
     group = scope.args.get("group")
     if group is None:
@@ -69,7 +70,7 @@ def group_keys(scope: exp.Select) -> exp.Group | None:
         return None
     if group.args.get("all"):
         return exp.Group(expressions=[i.unalias().copy() for i in key_items(scope)])
-    copied = group.copy()
+    copied: exp.Group = group.copy()
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
     for key in list(copied.expressions):
         if isinstance(key, exp.Literal) and not key.is_string:
@@ -93,15 +94,17 @@ def joins_inner(scope: exp.Select) -> bool:
     return True
 
 
-def is_repeatable(query: exp.Expression, context: Context) -> bool:
+def is_repeatable(query: exp.Expr, context: Context) -> bool:
     """Whether a query is filter, project, join and union only: the same rows at each evaluation."""
     if isinstance(query, exp.Subquery):
         return is_repeatable(query.this, context)
     if isinstance(query, exp.Union):
         return query.args.get("distinct") is False and _plain_end(query) and \
             is_repeatable(query.left, context) and is_repeatable(query.right, context)
+    if isinstance(query, exp.Table):
+        return _is_repeatable_table(query, context)
     if not isinstance(query, exp.Select):
-        return isinstance(query, exp.Table)
+        return False
     blocked = ("group", "having", "distinct", "qualify", "windows")
     if any(query.args.get(b) is not None for b in blocked) or not _plain_end(query):
         return False
@@ -111,11 +114,18 @@ def is_repeatable(query: exp.Expression, context: Context) -> bool:
         and all(is_repeatable(q, context) for q in nested(query))
 
 
-def _plain_end(query: exp.Expression) -> bool:
+def _is_repeatable_table(table: exp.Table, context: Context) -> bool:
+    if table.args.get("sample") is not None or isinstance(table.this, exp.Func):
+        return table.args.get("sample") is None
+    view = context.view(table.name)
+    return view is None or is_repeatable(parse(view), context)
+
+
+def _plain_end(query: exp.Expr) -> bool:
     return all(query.args.get(k) is None for k in ("limit", "offset", "sample", "fetch"))
 
 
-def _unnest(source: exp.Expression) -> bool:
+def _unnest(source: exp.Expr) -> bool:
     return isinstance(source, (exp.Unnest, exp.Lateral, exp.Values))
 
 
@@ -146,7 +156,46 @@ def stops_early(scope: exp.Select, context: Context) -> int | None:
     return wanted + skipped
 
 
-def _number(node: exp.Expression | None) -> int | None:
+def top_rows(scope: exp.Select, context: Context) -> int | None:
+    """How many rows LIMIT leaves of an order, where the rest of them need no further item."""
+    wanted = _number(scope.args.get("limit"))
+    skipped = _number(scope.args.get("offset")) if scope.args.get("offset") else 0
+    if wanted is None or skipped is None or scope.args.get("order") is None:
+        return None
+    if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows")):
+        return None
+    if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
+        return None
+    if any(item.find(exp.Unnest, exp.Explode) for item in scope.expressions):
+        return None
+    order = resolved_order(scope)
+    return None if order is None or is_volatile(order) else wanted + skipped
+
+
+def resolved_order(scope: exp.Select) -> exp.Order | None:
+    """ORDER BY with aliases and numbers replaced by what they stand for: a window sees neither.
+
+    None where there is no order, or one that says ALL.
+    """
+    order = scope.args.get("order")
+    if order is None:
+        return None
+    items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
+    copied: exp.Order = order.copy()
+    for key in copied.expressions:
+        bare = key.this
+        if isinstance(bare, exp.Column) and not bare.table:
+            if bare.name.lower() in items:
+                bare.replace(items[bare.name.lower()].copy())
+            elif bare.name.upper() == "ALL":
+                return None
+        elif isinstance(bare, exp.Literal) and not bare.is_string:
+            item = scope.expressions[int(bare.this) - 1]
+            bare.replace(item.unalias().copy())
+    return copied
+
+
+def _number(node: exp.Expr | None) -> int | None:
     value = node.expression if node is not None else None
     if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
         return int(value.this)
@@ -158,7 +207,7 @@ def _cheap_order(scope: exp.Select, order: exp.Order) -> bool:
     for key in order.expressions:
         bare = key.this
         if isinstance(bare, exp.Literal):
-            return False
+            return not any(calls_models(i) for i in scope.expressions)
         named = items.get(bare.name.lower()) if isinstance(bare, exp.Column) else None
         if calls_models(named if named is not None else bare) or is_volatile(bare):
             return False

@@ -25,24 +25,24 @@ class StageBuilder:
 
     store: Callable[[ModelOutput], str]
     is_builtin: Callable[[str], bool]
-    columns: list[tuple[str, exp.Expression]] = field(default_factory=list)
+    columns: list[tuple[str, exp.Expr]] = field(default_factory=list)
     calls: list[ModelCall] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
     _places: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def conjunct(self, condition: exp.Expression, wanted: Iterable[ModelOutput]) -> Conjunct:
+    def conjunct(self, condition: exp.Expr, wanted: Iterable[ModelOutput]) -> Conjunct:
         """A condition of WHERE: the stage's calls in it, and the condition over its columns."""
         calls = self.add(wanted, condition)
         judged = self.translate(condition)
         text = to_sql(condition)
         return Conjunct(calls, judged, text)
 
-    def add(self, wanted: Iterable[ModelOutput], root: exp.Expression) -> tuple[int, ...]:
+    def add(self, wanted: Iterable[ModelOutput], root: exp.Expr) -> tuple[int, ...]:
         """The numbers of the calls; new ones are added with the conditions they stand under."""
         return tuple(dict.fromkeys(self._call(node, root) for node in wanted))
 
-    def _call(self, node: ModelOutput, root: exp.Expression) -> int:
-        key = (node.spec.name, to_sql(node.this))
+    def _call(self, node: ModelOutput, root: exp.Expr) -> int:
+        key = (node.spec.name, spelt(node.this))
         needs = tuple(g for g in map(self.translate, guards(node, root)) if g is not None)
         if key not in self._places:
             self._places[key] = len(self.calls)
@@ -56,18 +56,18 @@ class StageBuilder:
         self.calls[place] = replace(known, needs=common, uses=known.uses + 1)
         return place
 
-    def column(self, node: exp.Expression, letter: str) -> str:
+    def column(self, node: exp.Expr, letter: str) -> str:
         """The name of the stage's column that holds an expression."""
-        text = to_sql(node)
+        text = spelt(node)
         if text not in self._names:
             self._names[text] = f"{letter}{len(self._names)}"
             self.columns.append((self._names[text], node.copy()))
         return self._names[text]
 
-    def translate(self, node: exp.Expression) -> exp.Expression | None:
+    def translate(self, node: exp.Expr) -> exp.Expr | None:
         """The condition over the stage's columns and call_k; None where it cannot be judged so."""
         if isinstance(node, ModelOutput):
-            key = (node.spec.name, to_sql(node.this))
+            key = (node.spec.name, spelt(node.this))
             place = self._places.get(key)
             return None if place is None else exp.column(f"call_{place}")
         if not calls_models(node):
@@ -76,7 +76,7 @@ class StageBuilder:
             return None
         return self._rebuilt(node)
 
-    def _plain(self, node: exp.Expression) -> exp.Expression | None:
+    def _plain(self, node: exp.Expr) -> exp.Expr | None:
         if is_volatile(node) or node.find(exp.AggFunc, exp.Window):
             return None
         if not node.find(exp.Column, exp.Subquery, exp.Exists, exp.Parameter):
@@ -85,7 +85,7 @@ class StageBuilder:
             return exp.column(self.column(node, "x"))
         return self._rebuilt(node) if self._may_stand(node) else None
 
-    def _rebuilt(self, node: exp.Expression) -> exp.Expression | None:
+    def _rebuilt(self, node: exp.Expr) -> exp.Expr | None:
         copied = node.copy()
         pairs = list(zip(_children(node), _children(copied), strict=True))
         for child, twin in pairs:
@@ -95,7 +95,7 @@ class StageBuilder:
             twin.replace(changed)
         return copied
 
-    def _may_stand(self, node: exp.Expression, deep: bool = False) -> bool:
+    def _may_stand(self, node: exp.Expr, deep: bool = False) -> bool:
         if isinstance(node, _NEVER):
             return False
         nodes = node.walk() if deep else [node]
@@ -107,11 +107,20 @@ class StageBuilder:
         return True
 
 
-def _children(node: exp.Expression) -> list[exp.Expression]:
+def spelt(node: exp.Expr) -> str:
+    """One spelling for expressions that differ only in the case of names."""
+    copied = node.copy()
+    for name in copied.find_all(exp.Identifier):
+        name.set("this", name.this.lower())
+        name.set("quoted", False)
+    return to_sql(copied)
+
+
+def _children(node: exp.Expr) -> list[exp.Expr]:
     return list(node.iter_expressions())
 
 
-def _free_of_lambdas(node: exp.Expression) -> bool:
+def _free_of_lambdas(node: exp.Expr) -> bool:
     """Whether an expression uses no parameter of a lambda around it."""
     around = node.find_ancestor(exp.Lambda, exp.Comprehension)
     if around is None:
@@ -120,7 +129,7 @@ def _free_of_lambdas(node: exp.Expression) -> bool:
     return not any(i.name in parameters for i in node.find_all(exp.Identifier))
 
 
-def _is_value(node: exp.Expression) -> bool:
+def _is_value(node: exp.Expr) -> bool:
     """Whether a node is an expression with a value, not a mere part of one."""
     return isinstance(node, (exp.Condition, exp.Subquery, exp.Exists, exp.Cast, exp.Func)) and \
         not isinstance(node, _PARTS)

@@ -26,7 +26,7 @@ def order_of(stage: Stage) -> Order:
     """The calls of the filters, each after the filters before it, then those of the tail."""
     calls: list[int] = []
     guards: list[str | None] = []
-    passed: list[exp.Expression] = []
+    passed: list[exp.Expr] = []
     for conjunct in stage.filters:
         for call in conjunct.calls:
             if call not in calls:
@@ -42,7 +42,7 @@ def order_of(stage: Stage) -> Order:
 
 
 def _guard(
-    stage: Stage, call: int, before: list[int], passed: list[exp.Expression]
+    stage: Stage, call: int, before: list[int], passed: list[exp.Expr]
 ) -> str | None:
     """What is known by then: the filters passed, and the needs that speak of earlier calls only."""
     known = {f"call_{k}" for k in before}
@@ -51,7 +51,7 @@ def _guard(
     return _sql([*passed, *needs], before)
 
 
-def _sql(conditions: list[exp.Expression], calls: list[int]) -> str | None:
+def _sql(conditions: list[exp.Expr], calls: list[int]) -> str | None:
     if not conditions:
         return None
     place = {f"call_{k}": f"out_{i}" for i, k in enumerate(calls)}

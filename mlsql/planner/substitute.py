@@ -14,19 +14,33 @@ ARGUMENT, OUTPUT = "mlsql_arg", "mlsql_out"
 TYPE, QUERY = "mlsql_type", "mlsql_query"
 
 
-def look_up(call: ModelOutput, store: str) -> exp.Expression:
+def look_up(call: ModelOutput, store: str) -> exp.Expr:
     """The output as a scalar subquery over the store: DuckDB plans it as one hash join."""
     same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=store), expression=call.this.copy())
     query = exp.select(exp.column(OUTPUT, table=store)).from_(store).where(same, copy=False)
-    return _typed(exp.Subquery(this=query), call)
+    found = exp.Subquery(this=query)
+    if _may_raise(call.this):
+        # Over a store without rows DuckDB would not even evaluate the argument.
+        asked = exp.Is(this=exp.paren(call.this.copy()), expression=exp.null())
+        return _typed(exp.paren(exp.Case(
+            ifs=[exp.If(this=exp.not_(asked, copy=False), true=found)]), copy=False), call)
+    return _typed(found, call)
 
 
-def look_up_call(call: ModelOutput, lookup: Lookup) -> exp.Expression:
+def _may_raise(argument: exp.Expr) -> bool:
+    """Whether evaluating an argument may be an error, as a cast of a text to a number is."""
+    if isinstance(argument, exp.Column) or isinstance(argument, exp.Literal):
+        return False
+    return argument.find(exp.Cast, exp.Div, exp.Anonymous) is not None and \
+        argument.find(exp.Struct) is None
+
+
+def look_up_call(call: ModelOutput, lookup: Lookup) -> exp.Expr:
     """The output as a call of a look-up function."""
     return _typed(exp.Anonymous(this=lookup.name, expressions=[call.this.copy()]), call)
 
 
-def _typed(node: exp.Expression, call: ModelOutput) -> exp.Expression:
+def _typed(node: exp.Expr, call: ModelOutput) -> exp.Expr:
     """Remember the type: what binds names while nothing of this exists in DuckDB yet needs it."""
     node.meta[TYPE] = call.spec.output_type
     return node

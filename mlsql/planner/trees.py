@@ -10,7 +10,7 @@ from sqlglot import exp
 from mlsql.udfs.function import ModelOutput
 
 Query = (exp.Select, exp.SetOperation)
-T = TypeVar("T", bound=exp.Expression)
+T = TypeVar("T", bound=exp.Expr)
 
 # Functions that answer anew each time they are asked (DuckDB's VOLATILE ones that people use).
 VOLATILE = frozenset({
@@ -19,7 +19,7 @@ VOLATILE = frozenset({
 })
 
 
-def owner(node: exp.Expression) -> exp.Select | None:
+def owner(node: exp.Expr) -> exp.Select | None:
     """The nearest SELECT around a node (not the node itself)."""
     above = node.parent
     while above is not None and not isinstance(above, exp.Select):
@@ -27,7 +27,7 @@ def owner(node: exp.Expression) -> exp.Select | None:
     return above
 
 
-def place(node: exp.Expression, scope: exp.Expression) -> str:
+def place(node: exp.Expr, scope: exp.Expr) -> str:
     """The clause of `scope` that a node stands in: 'where', 'expressions', 'joins' …"""
     below, above = node, node.parent
     while above is not None and above is not scope:
@@ -35,9 +35,9 @@ def place(node: exp.Expression, scope: exp.Expression) -> str:
     return str(below.arg_key)
 
 
-def own(root: exp.Expression, kind: type[T]) -> Iterator[T]:
+def own(root: exp.Expr, kind: type[T]) -> Iterator[T]:
     """The nodes of a kind below `root` that no nested query owns, in reading order."""
-    def boundary(node: exp.Expression) -> bool:
+    def boundary(node: exp.Expr) -> bool:
         return node is not root and isinstance(node, Query)
 
     for node in root.walk(bfs=False, prune=boundary):
@@ -45,11 +45,11 @@ def own(root: exp.Expression, kind: type[T]) -> Iterator[T]:
             yield node
 
 
-def nested(root: exp.Expression) -> list[exp.Expression]:
+def nested(root: exp.Expr) -> list[exp.Expr]:
     """The outermost queries below `root`, not counting itself."""
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
 
-    def boundary(node: exp.Expression) -> bool:
+    def boundary(node: exp.Expr) -> bool:
         if node is not root and isinstance(node, Query):
             found.append(node)
             return True
@@ -60,7 +60,7 @@ def nested(root: exp.Expression) -> list[exp.Expression]:
     return found
 
 
-def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     """The operands of the ANDs at the top of a condition."""
     if condition is None:
         return []
@@ -68,30 +68,30 @@ def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
     return list(bare.flatten()) if isinstance(bare, exp.And) else [condition]
 
 
-def conjunction(parts: Iterable[exp.Expression]) -> exp.Expression | None:
+def conjunction(parts: Iterable[exp.Expr]) -> exp.Expr | None:
     """All parts joined by AND, each in parentheses where it needs them; None for none."""
     given = [part.copy() for part in parts]
     return exp.and_(*given, copy=False) if given else None
 
 
-def calls_models(node: exp.Expression) -> bool:
+def calls_models(node: exp.Expr) -> bool:
     """Whether a model's output is asked for anywhere below."""
     return node.find(ModelOutput) is not None
 
 
-def is_volatile(node: exp.Expression) -> bool:
+def is_volatile(node: exp.Expr) -> bool:
     """Whether an expression may give another value when it is evaluated again."""
     if node.find(exp.Rand, exp.Uuid, exp.TableSample) is not None:
         return True
     return any(f.name.upper() in VOLATILE for f in node.find_all(exp.Anonymous))
 
 
-def aliased(node: exp.Expression) -> str:
+def aliased(node: exp.Expr) -> str:
     """The name by which a source of FROM is known, '' if it has none."""
     return str(node.alias_or_name)
 
 
-def sources(scope: exp.Select) -> list[exp.Expression]:
+def sources(scope: exp.Select) -> list[exp.Expr]:
     """What FROM and the joins name, in order."""
     first = scope.args.get("from_")
     joins = scope.args.get("joins") or []
@@ -99,29 +99,29 @@ def sources(scope: exp.Select) -> list[exp.Expression]:
     return ([first.this] if first else []) + [join.this for join in joins]
 
 
-def ctes(node: exp.Expression) -> list[exp.CTE]:
+def ctes(node: exp.Expr) -> list[exp.CTE]:
     """The common table expressions that a query itself defines."""
     with_ = node.args.get("with_")
     return list(with_.expressions) if with_ else []
 
 
-def visible_ctes(node: exp.Expression) -> list[exp.CTE]:
+def visible_ctes(node: exp.Expr) -> list[exp.CTE]:
     """The common table expressions that a place in the statement sees, outermost first."""
     found: list[exp.CTE] = []
-    below, above = node, node
+    above: exp.Expr | None = node
     while above is not None:
-        own_ctes = ctes(above)
-        inside = next((i for i, c in enumerate(own_ctes) if c is below or _holds(c, node)), None)
+        defined = ctes(above)
+        inside = next((i for i, cte in enumerate(defined) if _holds(cte, node)), None)
         recursive = bool(above.args.get("with_") and above.args["with_"].recursive)
         if inside is not None and not recursive:
-            own_ctes = own_ctes[:inside]
-        found = own_ctes + found
-        below, above = above, above.parent
+            defined = defined[:inside]
+        found = defined + found
+        above = above.parent
     return found
 
 
-def _holds(container: exp.Expression, node: exp.Expression) -> bool:
-    above: exp.Expression | None = node
+def _holds(container: exp.Expr, node: exp.Expr) -> bool:
+    above: exp.Expr | None = node
     while above is not None:
         if above is container:
             return True

@@ -17,7 +17,7 @@ from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.template import expression
 
 
-def labels_given(*labels: exp.Expression) -> list[str]:
+def labels_given(*labels: exp.Expr) -> list[str]:
     """The literal ones among labels."""
     given = [text for text in map(literal_text, labels) if text is not None]
     for label in given:
@@ -25,7 +25,7 @@ def labels_given(*labels: exp.Expression) -> list[str]:
     return given
 
 
-def threshold(call: Call, spec: ModelSpec) -> exp.Expression:
+def threshold(call: Call, spec: ModelSpec) -> exp.Expr:
     """The option min_score, else the model's own default; one under its floor is an error."""
     option = call.options.get("min_score")
     if option is None:
@@ -40,8 +40,8 @@ def threshold(call: Call, spec: ModelSpec) -> exp.Expression:
 
 
 def count_of(
-    call: Call, spec: ModelSpec, media: exp.Expression, label: exp.Expression
-) -> exp.Expression:
+    call: Call, spec: ModelSpec, media: exp.Expr, label: exp.Expr
+) -> exp.Expr:
     """How many things a detector sees that the label covers."""
     return for_label(label, expression(
         "list_transform([:out], lambda mlsql_o: len(list_filter(mlsql_o, lambda mlsql_d: "
@@ -49,19 +49,19 @@ def count_of(
         out=output(spec, media), labels=covered(label, spec), least=threshold(call, spec)))
 
 
-def for_label(label: exp.Expression, answer: exp.Expression) -> exp.Expression:
+def for_label(label: exp.Expr, answer: exp.Expr) -> exp.Expr:
     """The answer, or NULL where a label that is no literal is NULL."""
     if isinstance(label, exp.Literal):
         return answer
     return expression("CASE WHEN :label IS NOT NULL THEN :answer END", label=label, answer=answer)
 
 
-def score_of(spec: ModelSpec, media: exp.Expression, label: exp.Expression) -> exp.Expression:
+def score_of(spec: ModelSpec, media: exp.Expr, label: exp.Expr) -> exp.Expr:
     """The score, 0 to 1, that what the label covers is there."""
     return for_label(label, _score(spec, media, label))
 
 
-def _score(spec: ModelSpec, media: exp.Expression, label: exp.Expression) -> exp.Expression:
+def _score(spec: ModelSpec, media: exp.Expr, label: exp.Expr) -> exp.Expr:
     if spec.task == "detect":
         return expression(
             "list_reduce(list_transform(:out, lambda mlsql_d: "
@@ -77,8 +77,8 @@ def _score(spec: ModelSpec, media: exp.Expression, label: exp.Expression) -> exp
     raise ProgrammingError(f"{spec.name} (task {spec.task!r}) gives no scores for labels")
 
 
-def contains(call: Call, models: Models, labels: Sequence[exp.Expression],
-             joined: type[exp.Connector]) -> exp.Expression:
+def contains(call: Call, models: Models, labels: Sequence[exp.Expr],
+             joined: type[exp.Connector]) -> exp.Expr:
     """Whether the media shows all (exp.And) or any (exp.Or) of the labels.
 
     One model answers for all labels where one knows them all; else each label has its own.
@@ -96,7 +96,7 @@ def contains(call: Call, models: Models, labels: Sequence[exp.Expression],
 
 
 def _common_model(
-    call: Call, models: Models, labels: Sequence[exp.Expression]
+    call: Call, models: Models, labels: Sequence[exp.Expr]
 ) -> ModelSpec | None:
     try:
         return model_of(call, models, None, labels_given(*labels))
@@ -107,8 +107,8 @@ def _common_model(
 
 
 def _contains_one(
-    call: Call, spec: ModelSpec, media: exp.Expression, label: exp.Expression
-) -> exp.Expression:
+    call: Call, spec: ModelSpec, media: exp.Expr, label: exp.Expr
+) -> exp.Expr:
     least = call.options.get("min_count")
     if spec.task == "detect":
         count = count_of(call, spec, media, label)

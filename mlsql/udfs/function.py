@@ -28,7 +28,7 @@ class ModelOutput(exp.Expression, exp.Func):
         return spec
 
 
-def output(spec: ModelSpec, argument: exp.Expression) -> ModelOutput:
+def output(spec: ModelSpec, argument: exp.Expr) -> ModelOutput:
     """The output of `spec` on `argument`."""
     return ModelOutput(this=argument.copy(), model=spec)
 
@@ -48,16 +48,16 @@ class Call:
     """One call of a model function, as written: arguments in order, options by lower-case name."""
 
     function: Function
-    arguments: tuple[exp.Expression, ...]
-    options: Mapping[str, exp.Expression] = field(default_factory=dict)
+    arguments: tuple[exp.Expr, ...]
+    options: Mapping[str, exp.Expr] = field(default_factory=dict)
     type: str | None = None  # DuckDB's type of the looked-at argument, where it could be told
 
-    def argument(self, position: int) -> exp.Expression | None:
+    def argument(self, position: int) -> exp.Expr | None:
         """An optional argument, or None where it was not given."""
         return self.arguments[position] if position < len(self.arguments) else None
 
 
-Expansion = Callable[[Call, Models], exp.Expression]
+Expansion = Callable[[Call, Models], exp.Expr]
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ def functions() -> Mapping[str, Function]:
 
 
 def read_call(
-    function: Function, given: Sequence[exp.Expression], type: str | None = None
+    function: Function, given: Sequence[exp.Expr], type: str | None = None
 ) -> Call:
     """The call with its arguments and options told apart and checked."""
-    arguments: list[exp.Expression] = []
-    options: dict[str, exp.Expression] = {}
+    arguments: list[exp.Expr] = []
+    options: dict[str, exp.Expr] = {}
     for item in given:
         if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
             options[_option(function, item)] = item.expression
@@ -140,7 +140,7 @@ def read_call(
     return Call(function, tuple(arguments), options, type)
 
 
-def _option(function: Function, item: exp.Expression) -> str:
+def _option(function: Function, item: exp.Expr) -> str:
     name = item.this.name.lower()
     if name not in function.options:
         raise unknown("option", name, function.options, f"of {function.signature}")

@@ -13,12 +13,12 @@ from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.template import expression
 
 
-def literal_text(node: exp.Expression | None) -> str | None:
+def literal_text(node: exp.Expr | None) -> str | None:
     """The text of a string literal, else None."""
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 
-def literal_texts(node: exp.Expression | None) -> list[str] | None:
+def literal_texts(node: exp.Expr | None) -> list[str] | None:
     """The texts of a list of string literals, else None."""
     if not isinstance(node, exp.Array):
         return None
@@ -26,7 +26,7 @@ def literal_texts(node: exp.Expression | None) -> list[str] | None:
     return None if None in texts else [t for t in texts if t is not None]
 
 
-def texts(values: Sequence[str]) -> exp.Expression:
+def texts(values: Sequence[str]) -> exp.Expr:
     """A list literal of strings."""
     return exp.Array(expressions=[exp.Literal.string(v) for v in values])
 
@@ -54,15 +54,17 @@ def refuse_blank(label: str) -> None:
         raise ProgrammingError("a label must not be empty")
 
 
-def covered(label: exp.Expression, spec: ModelSpec) -> exp.Expression:
+def covered(label: exp.Expr, spec: ModelSpec) -> exp.Expr:
     """The list of the model's labels that a label covers, as an SQL list."""
     word = literal_text(label)
+    if isinstance(label, exp.Literal) and word is None:
+        raise ProgrammingError(f"a label is a word in quotes, not {label.this}")
     if word is not None:
         return texts(vocabulary.resolve(word, spec))
     return _by_row(label, spec, {w: texts(ls) for w, ls in vocabulary.words(spec).items()})
 
 
-def positions(label: exp.Expression, spec: ModelSpec) -> exp.Expression:
+def positions(label: exp.Expr, spec: ModelSpec) -> exp.Expr:
     """The same as positions (from 1) in the model's list of labels."""
     word = literal_text(label)
     if word is not None:
@@ -70,14 +72,14 @@ def positions(label: exp.Expression, spec: ModelSpec) -> exp.Expression:
     return _by_row(label, spec, {w: _places(ls, spec) for w, ls in vocabulary.words(spec).items()})
 
 
-def _places(labels: Sequence[str], spec: ModelSpec) -> exp.Expression:
+def _places(labels: Sequence[str], spec: ModelSpec) -> exp.Expr:
     place = {label: i + 1 for i, label in enumerate(spec.labels)}
     return exp.Array(expressions=[exp.Literal.number(place[label]) for label in labels])
 
 
 def _by_row(
-    label: exp.Expression, spec: ModelSpec, known: dict[str, exp.Expression]
-) -> exp.Expression:
+    label: exp.Expr, spec: ModelSpec, known: dict[str, exp.Expr]
+) -> exp.Expr:
     """A look-up in the whole vocabulary: an unknown label ends the statement as a literal would."""
     words = exp.Array(expressions=[exp.Literal.string(w) for w in known])
     lists = exp.Array(expressions=list(known.values()))
@@ -85,11 +87,11 @@ def _by_row(
     return expression(
         "CASE WHEN :label IS NOT NULL THEN coalesce("
         ":lists[list_position(:words, lower(trim(:label)))], "
-        "error('unknown label ' || chr(39) || :label || chr(39) || :where)) END",
-        label=label, words=words, lists=lists, where=where)
+        "error('unknown label ' || chr(39) || :label || chr(39) || :tail)) END",
+        label=label, words=words, lists=lists, tail=where)
 
 
-def listed(call: Call, position: int) -> list[exp.Expression]:
+def listed(call: Call, position: int) -> list[exp.Expr]:
     """The labels of a list that is written out in the statement; an empty one is an error."""
     given = call.argument(position)
     if not isinstance(given, exp.Array) or not given.expressions:

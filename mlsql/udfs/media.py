@@ -18,7 +18,7 @@ def is_media(type: str | None) -> bool:
     return type is not None and _SHAPE.fullmatch(type) is not None
 
 
-def as_media(node: exp.Expression, type: str | None) -> exp.Expression | None:
+def as_media(node: exp.Expr, type: str | None) -> exp.Expr | None:
     """The picture that an expression of that type stands for; None if it cannot stand for one."""
     if type is None or is_media(type):
         exact = type is None or "BIGINT" in type.upper()
@@ -33,18 +33,20 @@ def as_media(node: exp.Expression, type: str | None) -> exp.Expression | None:
 
 
 def _picture(
-    node: exp.Expression, *, uri: exp.Expression | None = None,
-    data: exp.Expression | None = None,
-) -> exp.Expression:
+    node: exp.Expr, *, uri: exp.Expr | None = None,
+    data: exp.Expr | None = None,
+) -> exp.Expr:
     return expression(
         "CASE WHEN :node IS NOT NULL THEN struct_pack("
         "uri := CAST(:uri AS VARCHAR), frame := NULL::BIGINT, data := CAST(:data AS BLOB)) END",
         node=node, uri=uri or exp.null(), data=data or exp.null())
 
 
-def fitted(spec: ModelSpec, node: exp.Expression, type: str | None) -> exp.Expression:
+def fitted(spec: ModelSpec, node: exp.Expr, type: str | None) -> exp.Expr:
     """An expression as the input of a model: in its declared type, so equal inputs are equal."""
     if not spec.takes_media:
+        if type == spec.input_type:
+            return node.copy()
         return exp.cast(node.copy(), spec.input_type, dialect="duckdb")
     picture = as_media(node, type)
     if picture is None:

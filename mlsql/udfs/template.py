@@ -8,12 +8,12 @@ from sqlglot import exp, parse_one
 
 
 @lru_cache(maxsize=256)
-def _parsed(template: str) -> exp.Expression:
-    tree: exp.Expression = parse_one(template, dialect="duckdb")
+def _parsed(template: str) -> exp.Expr:
+    tree: exp.Expr = parse_one(template, dialect="duckdb")
     return tree
 
 
-def expression(template: str, **parts: exp.Expression) -> exp.Expression:
+def expression(template: str, **parts: exp.Expr) -> exp.Expr:
     """The expression of `template` with each :name in it replaced by that part.
 
     >>> expression('lower(:word)', word=exp.column('x')).sql('duckdb')

@@ -80,7 +80,8 @@ def stat_file(path: str, shown: str | None = None) -> os.stat_result:
             raise MediaError(f"{name}: is a link to {target!r}, which is missing", name) from error
         raise MediaError(f"{name}: {error.strerror or error}", name) from error
     if stat.S_ISDIR(found.st_mode):
-        raise MediaError(f"{name}: is a directory; name its files, as in '{name}/*'", name)
+        inside = name.rstrip("/") + "/*"
+        raise MediaError(f"{name}: is a directory; name its files, as in {inside!r}", name)
     if not stat.S_ISREG(found.st_mode):
         raise MediaError(f"{name}: is not a regular file", name)
     if found.st_size == 0:

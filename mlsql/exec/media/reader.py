@@ -78,7 +78,7 @@ class VideoReader:
         if not 0 <= number < count:
             raise self._error(number, f"has {count} pictures, 0 to {count - 1}")
         if self._listing.lost[number]:
-            raise self._error(number, "the file ends before this picture")
+            raise self._error(number, "the file lacks its data: it was cut short")
         while True:
             try:
                 return self._converted(number, self._find(number))
@@ -112,6 +112,7 @@ class VideoReader:
         return self._last is not None and self._last[0] == number
 
     def _advance_to(self, number: int) -> None:
+        self._last = None  # its memory is the decoder's next picture
         for at, frame in self._passing():
             self._last = (at, frame)
             if at >= number:
@@ -134,10 +135,10 @@ class VideoReader:
 
     def _pass(self, until: int, why: str) -> None:
         """Note that the pictures from the next one up to `until` cannot be had."""
-        if until > self._next and self._way is Way.FAST and not self._listing.lost[self._next]:
+        missing = [n for n in range(self._next, until) if not self._listing.lost[n]]
+        if missing and self._way is Way.FAST:
             raise Doubt
-        for number in range(self._next, until):
-            self._faults[number] = why
+        self._faults.update(dict.fromkeys(missing, why))
         self._next = max(self._next, until)
 
     def _number(self, frame: av.VideoFrame) -> int | None:

@@ -143,14 +143,14 @@ def _from_packets(
         if head.first.pts is None and kept.any():
             return None
         kept &= pts >= (head.first.pts or 0)  # earlier ones lack what they refer to: never shown
-    order = np.argsort(pts[kept], kind="stable")
     lost = _lost(source, pts, dts)
+    times = np.concatenate([pts[kept], lost])
+    keys = np.concatenate([key[kept], np.zeros(len(lost), np.bool_)])
+    order = np.argsort(times, kind="stable")
     anchors = np.stack([pts[key], dts[key]])[:, np.argsort(pts[key], kind="stable")]
     width, height = head.size
     return VideoListing(
-        pts=np.concatenate([pts[kept][order], lost]),
-        keyframe=np.concatenate([key[kept][order], np.zeros(len(lost), np.bool_)]),
-        lost=np.arange(int(kept.sum()) + len(lost)) >= int(kept.sum()),
+        pts=times[order], keyframe=keys[order], lost=order >= int(kept.sum()),
         anchors=anchors, width=width, height=height, time_base=_time_base(source),
         format=source.container.format.name, codec=source.stream.codec_context.name,
         by_pts=True, source="packets", exotic=exotic)
@@ -181,21 +181,30 @@ def _interlaced(source: Source, head: _Head) -> bool:
 
 
 def _lost(source: Source, pts: Ints, dts: Ints) -> Ints:
-    """The pts of pictures that an MP4's index names behind the last one that could be read.
+    """The pts of pictures that an MP4's index names, but whose data the file lacks.
 
-    The index has no pts: they are the dts, shifted as the first picture's is.
+    The index has dts only. At an even rate the pts are the same times, shifted: those that no
+    packet has are the lost ones. Else the lost pictures' own dts are shifted.
     """
     import numpy as np
 
     index = source.stream.index_entries
     if not source.container.format.name.startswith("mov") or len(index) <= len(pts):
         return np.zeros(0, np.int64)
-    late = np.array([index[k].timestamp for k in range(len(pts), len(index))], np.int64)
+    times = np.array([index[k].timestamp for k in range(len(index))], np.int64)
     if not len(pts):
-        return late
-    late += pts.min() - dts[0] if dts[0] != NONE else 0
-    step = np.arange(len(late))  # kept rising, behind what was read
-    return np.maximum.accumulate(np.maximum(late, pts.max() + 1) - step) + step
+        return times
+    shift = pts.min() - times.min()
+    even = np.setdiff1d(times + shift, pts)
+    if len(even) == len(times) - len(pts):
+        return even
+    taken, lost = set(pts.tolist()), []
+    for time in (np.setdiff1d(times, dts) + shift).tolist():
+        while time in taken:
+            time += 1
+        taken.add(time)
+        lost.append(time)
+    return np.array(sorted(lost), np.int64)
 
 
 def _time_base(source: Source) -> Fraction:

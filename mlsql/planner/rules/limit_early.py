@@ -1,4 +1,4 @@
-"""limit_early: a stage under LIMIT looks at rows in the query's order and ends when it has enough."""
+"""limit_early: a stage under LIMIT takes rows in the query's order and ends with enough."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from mlsql.planner.context import Context
 from mlsql.planner.nodes import EarlyStop, Stage
+from mlsql.planner.shape import resolved_order
 
 
 def limit_early(stage: Stage, context: Context) -> Stage:
@@ -20,8 +21,7 @@ def limit_early(stage: Stage, context: Context) -> Stage:
         return stage
     inner = stage.rows.copy()
     inner.set("distinct", None)
-    order = stage.scope.args.get("order")
-    window = exp.Window(this=exp.RowNumber(), order=_resolved(order, stage.scope))
+    window = exp.Window(this=exp.RowNumber(), order=resolved_order(stage.scope))
     inner.select(exp.alias_(window, "mlsql_n"), append=True, copy=False)
     if not stage.filters:
         inner.set("order", exp.Order(expressions=[exp.column("mlsql_n")]))
@@ -32,19 +32,6 @@ def limit_early(stage: Stage, context: Context) -> Stage:
     with_ = inner.args.get("with_")
     return replace(stage, rows=_hoisted(outer, with_),
                    early=EarlyStop(stage.limit, f"{stage.name}_e"))
-
-
-def _resolved(order: exp.Order | None, scope: exp.Select) -> exp.Order | None:
-    """ORDER BY with aliases replaced by what they stand for: a window sees no alias."""
-    if order is None:
-        return None
-    items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
-    copied: exp.Order = order.copy()
-    for key in copied.expressions:
-        bare = key.this
-        if isinstance(bare, exp.Column) and not bare.table and bare.name.lower() in items:
-            bare.replace(items[bare.name.lower()].copy())
-    return copied
 
 
 def _hoisted(outer: exp.Select, with_: exp.With | None) -> exp.Select:

@@ -11,7 +11,7 @@ from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.template import expression
 
 
-def _classified(call: Call, models: Models) -> exp.Expression:
+def _classified(call: Call, models: Models) -> exp.Expr:
     media = call.arguments[0]
     if call.argument(1) is None:
         spec = model_of(call, models, "classify", [])
@@ -22,8 +22,8 @@ def _classified(call: Call, models: Models) -> exp.Expression:
 
 
 def _best_of(
-    spec: ModelSpec, media: exp.Expression, labels: list[exp.Expression]
-) -> exp.Expression:
+    spec: ModelSpec, media: exp.Expr, labels: list[exp.Expr]
+) -> exp.Expr:
     choices = exp.Array(expressions=[
         expression("struct_pack(word := :word, places := :places)",
                    word=label, places=positions(label, spec)) for label in labels])
@@ -36,12 +36,12 @@ def _best_of(
 
 
 @function("CLASSIFY", "media [labels]", "VARCHAR", options="model")
-def classify(call: Call, models: Models) -> exp.Expression:
+def classify(call: Call, models: Models) -> exp.Expr:
     """The label that fits the picture best, of the model's own or of the list given."""
     return _classified(call, models)
 
 
 @function("AI_CLASSIFY", "media labels", "VARCHAR", options="model")
-def ai_classify(call: Call, models: Models) -> exp.Expression:
+def ai_classify(call: Call, models: Models) -> exp.Expr:
     """CLASSIFY with a list of labels, under the name that warehouses give it."""
     return _classified(call, models)

@@ -10,7 +10,7 @@ from mlsql.udfs.template import expression
 
 
 @function("CLASSIFY_SCORES", "media", "MAP(VARCHAR, DOUBLE)", options="model")
-def classify_scores(call: Call, models: Models) -> exp.Expression:
+def classify_scores(call: Call, models: Models) -> exp.Expr:
     """Every label of the classifier with its probability."""
     spec = model_of(call, models, "classify", [])
     return expression(

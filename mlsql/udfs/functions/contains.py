@@ -9,6 +9,6 @@ from mlsql.udfs.function import Call, Models, function
 
 
 @function("CONTAINS", "media label", "BOOLEAN", options="min_score min_count model", shadows=True)
-def contains_label(call: Call, models: Models) -> exp.Expression:
+def contains_label(call: Call, models: Models) -> exp.Expr:
     """Whether the picture shows the label: score at least min_score, things at least min_count."""
     return contains(call, models, [call.arguments[1]], exp.And)

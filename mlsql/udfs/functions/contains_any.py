@@ -10,6 +10,6 @@ from mlsql.udfs.labels import listed
 
 
 @function("CONTAINS_ANY", "media labels", "BOOLEAN", options="min_score min_count model")
-def contains_any(call: Call, models: Models) -> exp.Expression:
+def contains_any(call: Call, models: Models) -> exp.Expr:
     """Whether the picture shows any of the labels, a list written out in the statement."""
     return contains(call, models, listed(call, 1), exp.Or)

@@ -10,7 +10,7 @@ from mlsql.udfs.labels import model_of
 
 
 @function("COUNT_OBJECTS", "media label", "INTEGER", options="min_score model")
-def count_objects(call: Call, models: Models) -> exp.Expression:
+def count_objects(call: Call, models: Models) -> exp.Expr:
     """How many things of the label the picture shows, each with a score of at least min_score."""
     media, label = call.arguments
     spec = model_of(call, models, "detect", labels_given(label))

@@ -12,7 +12,7 @@ from mlsql.udfs.template import expression
 
 
 @function("DETECT", "media [labels]", DETECTIONS_TYPE, options="min_score model")
-def detect(call: Call, models: Models) -> exp.Expression:
+def detect(call: Call, models: Models) -> exp.Expr:
     """The things in the picture, best first: label, score, and box in pixels of the upright one."""
     media = call.arguments[0]
     labels = listed(call, 1) if call.argument(1) is not None else []

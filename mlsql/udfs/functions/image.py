@@ -11,7 +11,7 @@ from mlsql.udfs.spec import IMAGE_TYPE
 
 
 @function("IMAGE", "source", IMAGE_TYPE)
-def image(call: Call, models: Models) -> exp.Expression:
+def image(call: Call, models: Models) -> exp.Expr:
     """The picture at a path, or in a BLOB; only a handle, read when a model needs it."""
     picture = as_media(call.arguments[0], call.type)
     if picture is None:

@@ -11,7 +11,7 @@ from mlsql.udfs.media import fitted
 
 
 @function("ML_PREDICT", "model argument", "ANY")
-def ml_predict(call: Call, models: Models) -> exp.Expression:
+def ml_predict(call: Call, models: Models) -> exp.Expr:
     """The output of any model, as it is, in the type that the model declares."""
     model, argument = call.arguments
     name = literal_text(model) or (model.name if isinstance(model, exp.Column) else None)

@@ -10,7 +10,7 @@ from mlsql.udfs.labels import model_of
 
 
 @function("SCORE", "media label", "DOUBLE", options="model")
-def score(call: Call, models: Models) -> exp.Expression:
+def score(call: Call, models: Models) -> exp.Expr:
     """How sure the model is, 0 to 1, that the picture shows the label."""
     media, label = call.arguments
     spec = model_of(call, models, None, labels_given(label))
