@@ -34,12 +34,13 @@ def own_errors() -> Iterator[None]:
         raise translated(error) from error
 
 
-def translated(error: duckdb.Error) -> errors.Error:
-    """Our error for one of DuckDB's, with its message."""
+def translated(error: duckdb.Error, message: str | None = None) -> errors.Error:
+    """Our error for one of DuckDB's, with its message or another."""
+    text = str(error) if message is None else message
     for theirs, ours in _OURS:
         if isinstance(error, theirs):
-            return ours(str(error))
-    return errors.DatabaseError(str(error))
+            return ours(text)
+    return errors.DatabaseError(text)
 
 
 def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:

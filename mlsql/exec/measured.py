@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mlsql.exec.stats import ModelStats
-from mlsql.planner.nodes import Stage
+
+if TYPE_CHECKING:
+    from mlsql.planner.nodes import Stage
 
 # How much a new measurement weighs against all earlier ones.
 _WEIGHT = 0.5

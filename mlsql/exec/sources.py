@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from mlsql.errors import ProgrammingError, unknown
 from mlsql.exec.media.names import is_image, is_video
-from mlsql.exec.media.sources import SourceTable, image_table, video_table
-from mlsql.exec.share import RowError
 from mlsql.parser.dialect import to_sql
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from mlsql.exec.media.handle import Limits
+    from mlsql.exec.media.sources import SourceTable
+    from mlsql.exec.share import RowError
 
-TableFunction = Callable[..., pa.Table]
+TableFunction = Callable[..., "pa.Table"]
 
 _VIDEO_OPTIONS = ("fps", "every", "stride", "keyframes", "start", "end")
 READERS = ("READ_VIDEO", "READ_IMAGES")
@@ -81,6 +81,8 @@ class Sources:
         return made(*arguments), name.lower()
 
     def _read(self, name: str, paths: Any, options: dict[str, Any]) -> pa.Table:
+        from mlsql.exec.media.sources import image_table, video_table
+
         if name == "READ_VIDEO":
             return self._kept(video_table(paths, self.limits, memo=self.memo,
                                           on_error=self.on_error, **options))

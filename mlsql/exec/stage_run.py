@@ -201,6 +201,11 @@ class StageRun:
         outputs = _plain(event.outputs).take(pa.array(first))
         learned[event.step].append((pa.array(places), outputs))
         left = unknown[store.name]
+        if bad:
+            failed = np.unique([k for r, k in zip(event.rows.to_pylist(), key.to_pylist(),
+                                                  strict=True) if r in bad and k is not None])
+            same = np.flatnonzero(np.isin(left.first, failed))
+            store.add_bad(left.arguments.take(pa.array(same)))
         if self._use.cache is not None and left.keys is not None:
             numbers = np.asarray(event.rows)[first]
             good = np.flatnonzero([int(n) not in bad for n in numbers])

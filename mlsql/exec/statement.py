@@ -12,20 +12,15 @@ from sqlglot import exp
 
 from mlsql.config import Settings
 from mlsql.errors import Interrupted, NotSupportedError, ProgrammingError, TimeLimit
-from mlsql.exec.context import EngineContext
 from mlsql.exec.measured import Measurements
-from mlsql.exec.share import RowError
 from mlsql.exec.sources import READERS, Sources, is_media_file
 from mlsql.exec.stats import Stats
 from mlsql.exec.tables import table_functions
 from mlsql.exec.views import Views
+from mlsql.foreign import translated
 from mlsql.parser.dialect import located, parse, to_sql
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
-from mlsql.planner.expand import expand
-from mlsql.planner.names import Names, stub
-from mlsql.planner.nodes import Plan
-from mlsql.planner.plan import plan
 from mlsql.udfs.function import functions
 from mlsql.udfs.registry import Registry
 
@@ -33,8 +28,10 @@ if TYPE_CHECKING:
     import duckdb
 
     from mlsql.exec.cache import OutputCache
+    from mlsql.exec.context import EngineContext
     from mlsql.exec.limits import Guardrails
-    from mlsql.exec.share import Executor
+    from mlsql.exec.share import Executor, RowError
+    from mlsql.planner.nodes import Plan
 
 _CHANGES_CATALOG = {"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "USE", "ROLLBACK", "IMPORT",
                     "ABORT", "COMMIT"}
@@ -121,13 +118,15 @@ class Runner:
         sources = self.sources()
         try:
             planned = self.planned(tree, sources, text)
-            return self._run(planned, sources, owns_transaction)
+            return self._run(planned, sources, text, owns_transaction)
         finally:
             sources.close()
 
     def planned(self, tree: exp.Expr, sources: Sources, text: str) -> Plan:
         """The plan of a statement; what does not bind is an error that points into its text."""
         import duckdb
+
+        from mlsql.planner.plan import plan
 
         resolved = sources.resolve(self.views.expand(tree))
         prefix = f"mlsql_{next(self._numbers)}"
@@ -139,7 +138,11 @@ class Runner:
                 raise
             raise ProgrammingError(located(str(error), text)) from error.__cause__
 
-    def _run(self, planned: Plan, sources: Sources, owns_transaction: bool) -> Answer:
+    def _run(
+        self, planned: Plan, sources: Sources, text: str, owns_transaction: bool
+    ) -> Answer:
+        import duckdb
+
         from mlsql.exec.engine import Engine
         from mlsql.exec.limits import Guardrails
         from mlsql.exec.stage_run import Machinery
@@ -154,7 +157,10 @@ class Runner:
             with guardrails.watching(self._stop_now):
                 rows = Engine(planned, use, self.measured.learn, owns_transaction).run()
         except Exception as error:
-            raise _reason(error, guardrails) from error
+            reason = _reason(error, guardrails)
+            if isinstance(reason, duckdb.Error):
+                reason = translated(reason, located(str(reason), text))
+            raise reason from error.__cause__ or error
         finally:
             self._guardrails = None
             if cache is not None:
@@ -174,6 +180,9 @@ class Runner:
 
     def _described(self, query: exp.Expr) -> duckdb.DuckDBPyRelation:
         """DESCRIBE of a query over media, models or views of ours; nothing of it is run."""
+        from mlsql.planner.expand import expand
+        from mlsql.planner.names import Names, stub
+
         sources = self.sources()
         try:
             resolved = sources.resolve(self.views.expand(_held(query)))
@@ -198,10 +207,14 @@ class Runner:
     # --- what is shared -------------------------------------------------------------------
 
     def context(self) -> EngineContext:
+        """The world as planning sees it."""
+        from mlsql.exec.context import EngineContext
+
         return EngineContext(self.connection, self.registry, self.measured, self.views,
                              self.rules_off)
 
     def sources(self) -> Sources:
+        """What puts tables in the place of media sources, for one statement."""
         folder = Path(self.settings.text("cache_dir"))
         memo = folder / "listings" if self.settings.flag("cache") else None
         return Sources(self.connection, self.limits(), memo, self.settings.text("on_error"),

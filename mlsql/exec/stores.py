@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mlsql.planner.nodes import Store
+from mlsql.planner.substitute import bad_inputs
 from mlsql.udfs.types import arrow_type
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class OutputStore:
                                  ("mlsql_out", arrow_type(store.spec.output_type))])
         self._connection = connection
         self._tables: list[pa.Table] = []
+        self._bad: list[pa.Table] = []
 
     def create(self) -> None:
         """Make the table, with every row known so far."""
@@ -33,12 +35,24 @@ class OutputStore:
         self._connection.execute(
             f"CREATE TEMP TABLE {self.name} "
             f"(mlsql_arg {spec.input_type}, mlsql_out {spec.output_type})")
+        self._connection.execute(
+            f"CREATE TEMP TABLE {bad_inputs(self.name)} (mlsql_arg {spec.input_type})")
         for table in self._tables:
-            self._insert(table)
+            self._insert(self.name, table)
+        for table in self._bad:
+            self._insert(bad_inputs(self.name), table)
 
     def drop(self) -> None:
         """Remove the table."""
-        self._connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+        for table in (self.name, bad_inputs(self.name)):
+            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+    def add_bad(self, arguments: pa.Array) -> None:
+        """Inputs that the model could not use; `add` has them with NULL as their output."""
+        if len(arguments):
+            table = pa.table([_plain(arguments)], schema=pa.schema([self.schema.field(0)]))
+            self._bad.append(table)
+            self._insert(bad_inputs(self.name), table)
 
     def add(self, arguments: pa.Array, outputs: pa.Array) -> None:
         """Add rows; the arguments must be new."""
@@ -46,7 +60,7 @@ class OutputStore:
             return
         table = pa.table([_plain(arguments), _plain(outputs)], schema=self.schema)
         self._tables.append(table)
-        self._insert(table)
+        self._insert(self.name, table)
 
     def rows(self) -> pa.Table:
         """All rows."""
@@ -55,9 +69,9 @@ class OutputStore:
     def __len__(self) -> int:
         return sum(len(table) for table in self._tables)
 
-    def _insert(self, table: pa.Table) -> None:
+    def _insert(self, name: str, table: pa.Table) -> None:
         with registered(self._connection, "mlsql_new", table):
-            self._connection.execute(f"INSERT INTO {self.name} SELECT * FROM mlsql_new")
+            self._connection.execute(f"INSERT INTO {name} SELECT * FROM mlsql_new")
 
 
 def _plain(values: pa.Array) -> pa.Array:

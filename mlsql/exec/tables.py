@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from mlsql.exec.stats import ModelStats
 from mlsql.udfs import vocabulary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mlsql.exec.statement import Runner
 
 
@@ -27,6 +27,8 @@ def table_functions(runner: Runner) -> Mapping[str, Callable[..., pa.Table]]:
 
 
 def _models(runner: Runner, name: str | None) -> pa.Table:
+    import pyarrow as pa
+
     names = runner.registry.names() if name is None else [runner.registry.named(name).name]
     specs = [runner.registry.named(n) for n in names]
     return pa.table({
@@ -43,6 +45,8 @@ def _models(runner: Runner, name: str | None) -> pa.Table:
 
 
 def _labels(runner: Runner, model: str) -> pa.Table:
+    import pyarrow as pa
+
     spec = runner.registry.named(model)
     covers = vocabulary.words(spec)
     return pa.table({
@@ -52,6 +56,8 @@ def _labels(runner: Runner, model: str) -> pa.Table:
 
 
 def _last_query(runner: Runner) -> pa.Table:
+    import pyarrow as pa
+
     rows = [asdict(m) for m in runner.last.stats.models]
     kinds = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
     schema = pa.schema([(f.name, kinds[str(f.type)]) for f in fields(ModelStats)])
@@ -59,6 +65,8 @@ def _last_query(runner: Runner) -> pa.Table:
 
 
 def _query_errors(runner: Runner) -> pa.Table:
+    import pyarrow as pa
+
     rows: list[dict[str, Any]] = [
         {"path": e.uri, "frame_id": e.frame, "model": e.model, "message": e.message,
          "cause": None if e.cause is None else f"{type(e.cause).__name__}: {e.cause}"}
@@ -69,6 +77,8 @@ def _query_errors(runner: Runner) -> pa.Table:
 
 
 def _settings(runner: Runner) -> pa.Table:
+    import pyarrow as pa
+
     rows = [{"name": s.name, "value": None if v is None else str(v), "default": str(s.default),
              "meaning": s.meaning} for s, v in runner.settings]
     return pa.Table.from_pylist(rows, schema=pa.schema(

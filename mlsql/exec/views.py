@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mlsql.parser.dialect import parse, to_sql
-from mlsql.planner.context import Column
 
 if TYPE_CHECKING:
     import duckdb
+
+    from mlsql.planner.context import Column
 
 _MARK = "mlsql_view"
 

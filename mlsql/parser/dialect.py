@@ -50,7 +50,7 @@ class MlsqlDialect(DuckDB):
 
         def _parse_placed(self) -> exp.Expr | None:
             first = self._curr
-            node = self._parse_expression()
+            node: exp.Expr | None = self._parse_expression()
             if node is not None and first is not None and self._prev is not None:
                 node.meta["written"] = self.sql[first.start: self._prev.end + 1]
             return node

@@ -205,9 +205,16 @@ def stub(tree: exp.Expr) -> exp.Expr:
 
 
 def _stubbed(node: exp.Expr) -> exp.Expr | None:
-    kind = node.spec.output_type if isinstance(node, ModelOutput) else node.meta.get(TYPE)
-    if kind is not None:
-        return exp.cast(exp.null(), kind, dialect="duckdb")
+    if isinstance(node, ModelOutput):
+        # The argument stays, to be bound, too.
+        asked = exp.Is(this=exp.paren(stub(node.this), copy=False), expression=exp.null())
+        return exp.Case(ifs=[exp.If(this=asked, true=_null(node.spec.output_type))])
+    if node.meta.get(TYPE) is not None:
+        return _null(node.meta[TYPE])
     if node.meta.get(QUERY) is not None:
         return stub(node.meta[QUERY])
     return None
+
+
+def _null(kind: str) -> exp.Expr:
+    return exp.cast(exp.null(), kind, dialect="duckdb")

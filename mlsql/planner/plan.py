@@ -14,6 +14,7 @@ from mlsql.planner.headings import name_items
 from mlsql.planner.names import Names, stub
 from mlsql.planner.nodes import Plan, Stage
 from mlsql.planner.peel import Peeler
+from mlsql.planner.substitute import ARGUMENT, bad_inputs
 from mlsql.planner.trees import Query
 from mlsql.udfs.function import ModelOutput
 
@@ -37,6 +38,8 @@ def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
     for node in finished.nodes:
         if isinstance(node, Stage) and node.early is not None:
             _see_evaluated_only(node)
+        if isinstance(node, Stage) and skips:
+            _lose_unusable(node)
     _check_no_call_left(finished)
     return finished
 
@@ -58,6 +61,17 @@ def _see_evaluated_only(stage: Stage) -> None:
             for name, node in stage.columns]
     seen = exp.Exists(this=exp.select("1").from_(table).where(*same, copy=False))
     stage.scope.where(seen, copy=False)
+
+
+def _lose_unusable(stage: Stage) -> None:
+    """Let the final statement lose the rows with an input that a model could not use."""
+    if stage.scope is None or stage.place not in ("WHERE", "SELECT"):
+        return
+    for call in stage.calls:
+        table = bad_inputs(call.store)
+        same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=table), expression=tried(call.argument))
+        failed = exp.Exists(this=exp.select("1").from_(table).where(same, copy=False))
+        stage.scope.where(exp.not_(failed, copy=False), copy=False)
 
 
 def _check_no_call_left(plan: Plan) -> None:

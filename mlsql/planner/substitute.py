@@ -14,6 +14,11 @@ ARGUMENT, OUTPUT = "mlsql_arg", "mlsql_out"
 TYPE, QUERY = "mlsql_type", "mlsql_query"
 
 
+def bad_inputs(store: str) -> str:
+    """The table of the inputs that a store's model could not use."""
+    return f"{store}_bad"
+
+
 def look_up(call: ModelOutput, store: str) -> exp.Expr:
     """The output as a scalar subquery over the store: DuckDB plans it as one hash join."""
     same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=store), expression=call.this.copy())
@@ -29,7 +34,7 @@ def look_up(call: ModelOutput, store: str) -> exp.Expr:
 
 def _may_raise(argument: exp.Expr) -> bool:
     """Whether evaluating an argument may be an error, as a cast of a text to a number is."""
-    if isinstance(argument, exp.Column) or isinstance(argument, exp.Literal):
+    if isinstance(argument, (exp.Column, exp.Literal)):
         return False
     return argument.find(exp.Cast, exp.Div, exp.Anonymous) is not None and \
         argument.find(exp.Struct) is None
