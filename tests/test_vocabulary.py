@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_a_word_is_never_narrower_than_what_it_covers() -> None:
               ("songbird", "bird", "animal"), ("truck", "vehicle"), ("bus", "vehicle"),
               ("fruit", "food"), ("bread", "food"), ("chair", "furniture")]
     for chain in chains:
-        for inner, outer in zip(chain, chain[1:], strict=False):
+        for inner, outer in itertools.pairwise(chain):
             inside = set(vocabulary.resolve(inner, IMAGENET))
             assert inside <= set(vocabulary.resolve(outer, IMAGENET)), (inner, outer)
 
@@ -108,7 +109,7 @@ def test_a_users_model_has_its_labels_and_the_words_that_cover_them() -> None:
     assert vocabulary.resolve("bird", own) == ("robin",)
     assert vocabulary.resolve("CAT", own) == ("Cat",)
     assert vocabulary.resolve("kite", own) == ("kite",)
-    with pytest.raises(UnknownName, match="for own .6 labels.$"):
+    with pytest.raises(UnknownName, match=r"for own \(6 labels\)$"):
         vocabulary.resolve("xylograph", own)
 
 

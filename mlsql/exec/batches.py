@@ -32,7 +32,9 @@ class Outlook:
     @property
     def heavy(self) -> np.ndarray:
         """The rows that may cost a model call which no earlier row has made."""
-        return (self.sure | self.maybe) & (self.leader == np.arange(len(self.leader)))
+        leading = self.leader == np.arange(len(self.leader))
+        heavy: np.ndarray = (self.sure | self.maybe) & leading
+        return heavy
 
 
 def outlooks(share: Share, conditions: Conditions) -> list[Outlook]:

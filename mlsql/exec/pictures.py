@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +25,9 @@ class PictureDecoder(Protocol):
         """Close the files that are still open."""
 
 
-def pictures(decoder: PictureDecoder, handles: Sequence[Handle]) -> Iterator[tuple[int, Picture]]:
+def pictures(
+    decoder: PictureDecoder, handles: Sequence[Handle]
+) -> Generator[tuple[int, Picture], None, None]:
     """Each position exactly once, whatever the decoder does.
 
     If it raises, it is asked for the rest singly, so that a file costs its own pictures only.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,7 +67,7 @@ class Growing:
         """Bytes of what is in no portion yet."""
         return sum(done.nbytes for done in self._done)
 
-    def steps(self, decoder: PictureDecoder | None) -> Iterator[int]:
+    def steps(self, decoder: PictureDecoder | None) -> Generator[int, None, None]:
         """Make the inputs ready one after another; gives the size of the last picture each time."""
         wanted: dict[Handle, list[Input]] = {}
         for item in self._work.inputs:

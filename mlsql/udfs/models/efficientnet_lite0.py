@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsql.udfs.labels_imagenet import IMAGENET_LABELS
-from mlsql.udfs.models._layers import Conv, InvertedResidual, folded
+from mlsql.udfs.models._layers import Conv, InvertedResidual, folded, full_precision
 from mlsql.udfs.spec import ModelSpec, classes_type
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Classifier:
 
         if not prepared:
             return []
-        with torch.inference_mode():
+        with torch.inference_mode(), full_precision():
             batch = torch.from_numpy(np.stack(prepared)).to(self._device)
             # Permuting the interleaved batch gives torch's channels_last layout without a copy.
             x = batch.permute(0, 3, 1, 2).float().sub_(127.0).mul_(1 / 128.0)
