@@ -31,7 +31,8 @@ class Share:
     """A piece of work: the rows, in the order wanted, and the steps to take on each.
 
     Beside the arguments and whatever the guards name, `rows` has for each step i the columns
-    known_i (BOOLEAN: the output is already known) and out_i (that output, else NULL).
+    known_i (BOOLEAN: the output is already known) and out_i (that output, else NULL). Where there
+    are columns key_i (BIGINT), two steps with one model and equal keys ask for the same output.
     `accept` is the condition under which a row counts as passed, over the same columns.
     """
 

@@ -21,6 +21,7 @@ from mlsql.exec.outputs import filled, outputs_of, row_errors
 from mlsql.exec.pictures import Picture, PictureDecoder, pictures, weight
 from mlsql.exec.portion import Portion, bare
 from mlsql.exec.share import Answers, BatchDone, Counters, Event, Share
+from mlsql.exec.twins import Twins
 from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.types import arrow_type
 
@@ -57,6 +58,7 @@ class ShareRun:
         self._outlooks: list[Outlook] = []
         self._shared: list[np.ndarray] = []  # a step: whether the leading row has followers
         self._remembered: list[dict[int, Any]] = [{} for _ in share.steps]
+        self._twins = Twins(share)
         self._rows = share.rows  # the current batch's, with the outputs found so far
         self._pending = Counters()  # spent, and not yet told
 
@@ -120,8 +122,10 @@ class ShareRun:
     def _outcomes(self, step: int, leaders: list[int], portion: Portion) -> list[Any]:
         """What became of each distinct argument: the answer, or a Fault."""
         remembered, shared = self._remembered[step], self._shared[step]
+        remembered.update(self._twins.known(step, leaders))
         new = [leader for leader in leaders if leader not in remembered]
         found = dict(zip(new, self._inferred(step, new, portion)))
+        self._twins.learn(step, found)
         outcomes = [found[row] if row in found else remembered[row] for row in leaders]
         remembered.update((row, outcome) for row, outcome in found.items() if shared[row])
         return outcomes

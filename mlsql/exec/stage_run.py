@@ -142,8 +142,9 @@ class StageRun:
             store.add(missing.take(pa.array(hits)), _plain(outputs).take(pa.array(hits)))
         left = np.flatnonzero(~np.asarray(known, dtype=bool))
         keys = keys.take(left)
-        first = np.asarray(keys.ids) if store.spec.deterministic else np.arange(len(left))
-        return _Unknown(missing.take(pa.array(left)), keys, first)
+        missing = missing.take(pa.array(left))
+        alike = store.spec.deterministic and _may_be_copies(missing)
+        return _Unknown(missing, keys, np.asarray(keys.ids) if alike else np.arange(len(left)))
 
     def _with_known(self, rows: pa.Table, unknown: dict[str, _Unknown]) -> pa.Table:
         """The rows with what is known: out_i, known_i, and key_i, the place among the unknown.
@@ -229,6 +230,17 @@ class StageRun:
             source = answered[left.first]
             have = np.flatnonzero(source >= 0)
             store.add(left.arguments.take(pa.array(have)), outputs.take(pa.array(source[have])))
+
+
+def _may_be_copies(arguments: pa.Array) -> bool:
+    """Whether two distinct arguments may be the same input: pictures of two files, or BLOBs.
+
+    To know it takes reading the files, which a look at one large video should not wait for.
+    """
+    if not pa.types.is_struct(arguments.type) or len(arguments) < 2:
+        return False
+    uris = arguments.field("uri").unique()
+    return len(uris) > 1 or arguments.field("data").null_count < len(arguments)
 
 
 def _choose(mask: pa.Array, yes: pa.Array, no: pa.Array) -> pa.Array:

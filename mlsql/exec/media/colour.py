@@ -28,13 +28,20 @@ class Colours:
 
         self._reformatter = VideoReformatter()
         self._how = Interpolation.BICUBIC  # FFmpeg's default, hence OpenCV's pixels
+        self._turn: tuple[int, Turn] | None = None  # the last picture's rotation, and its turn
 
     def rgb(self, frame: av.VideoFrame) -> Pixels:
         """The upright picture: uint8, (height, width, 3). Alpha is dropped, depth made 8 bits."""
         plain = self._reformatter.reformat(
             frame, format="rgb24", interpolation=self._how, threads=1)
         pixels: Pixels = plain.to_ndarray()  # type: ignore[assignment]  # rgb24 is uint8
-        return turned(pixels, turn_of(frame))
+        return turned(pixels, self._turn_of(frame))
+
+    def _turn_of(self, frame: av.VideoFrame) -> Turn:
+        """The matrix is read where the rotation changes: to read it keeps a picture in memory."""
+        if self._turn is None or self._turn[0] != frame.rotation:
+            self._turn = (frame.rotation, turn_of(frame))
+        return self._turn[1]
 
 
 def turn_of(frame: av.VideoFrame) -> Turn:
