@@ -5,5 +5,5 @@
 SELECT parse_filename(path) AS file, width, height,
        CLASSIFY(image) AS label,
        CONTAINS(image, 'animal') AS animal
-FROM 'photos/*'
+FROM read_images('photos/*')
 ORDER BY file;

@@ -2,7 +2,7 @@
 -- Wants bikes.mp4 in the current folder, see moments.sql.
 SELECT floor(ts)::INT AS second,
        max(COUNT_OBJECTS(frame, 'car')) AS cars,
-       max(COUNT_OBJECTS(frame, 'vehicle', min_score => 0.3)) AS vehicles
+       max(COUNT_OBJECTS(frame, 'vehicle')) AS vehicles
 FROM read_video('bikes.mp4', fps => 2)
 GROUP BY second
 ORDER BY second;

@@ -13,6 +13,7 @@ from mlsql import errors
 
 T = TypeVar("T")
 _STOPS_WITHIN = 5.0
+_LOOKS_EVERY = 0.1
 
 _OURS: tuple[tuple[type[BaseException], type[errors.Error]], ...] = (
     (duckdb.InterruptException, errors.Interrupted),
@@ -65,7 +66,9 @@ def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:
 
     threading.Thread(target=run, name="mlsql-statement", daemon=True).start()
     try:
-        done.wait()
+        # In turns: once polars has put its own handler in, a signal no longer ends a wait.
+        while not done.wait(_LOOKS_EVERY):
+            pass
     except KeyboardInterrupt:
         interrupt()
         done.wait(_STOPS_WITHIN)

@@ -40,6 +40,7 @@ class Outcome:
 
     `rows` may be an Arrow table, a reader of batches, a DuckDB relation, or a DuckDB connection
     that has just executed; it is read once. It is None where the statement has no rows to give.
+    `names` are the columns' own names, where `rows` had to tell apart those that are alike.
     """
 
     rows: Rows | None
@@ -48,6 +49,7 @@ class Outcome:
     errors: tuple[RowError, ...] = ()
     approximate: bool = False
     interval: tuple[float, float] | None = None
+    names: tuple[str, ...] | None = None
 
 
 class Result:
@@ -135,6 +137,9 @@ class Result:
                 outcome = self._guarded(self._run)
                 with own_errors():
                     self._kinds = [] if outcome.rows is None else _kinds(outcome.rows)
+                if outcome.names is not None:
+                    kinds = [kind for _, kind in self._kinds]
+                    self._kinds = list(zip(outcome.names, kinds, strict=True))
                 self._rows, self._outcome = outcome.rows, outcome
             return self._outcome
 
@@ -152,8 +157,8 @@ class Result:
         with self._lock:
             if self._table is None:
                 rows = self._take()
-                self._table = self._guarded(
-                    lambda: pa.table({}) if rows is None else _table(rows))
+                table = self._guarded(lambda: pa.table({}) if rows is None else _table(rows))
+                self._table = table.rename_columns(self.columns)
             return self._table
 
     def to_arrow_reader(self) -> pa.RecordBatchReader:
@@ -164,8 +169,9 @@ class Result:
             if self._table is not None:
                 return self._table.to_reader()
             rows = self._take()
-            return self._guarded(
+            reader = self._guarded(
                 lambda: pa.table({}).to_reader() if rows is None else _reader(rows))
+            return _renamed(reader, self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         capsule: object = self.arrow().__arrow_c_stream__(requested_schema)
@@ -322,6 +328,16 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
         with _quiet():
             reader = rows.to_arrow_reader()
     return reader
+
+
+def _renamed(reader: pa.RecordBatchReader, names: list[str]) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    if reader.schema.names == names:
+        return reader
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names)])
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 @contextmanager

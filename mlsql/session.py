@@ -50,19 +50,19 @@ class Session:
         self._lock = threading.RLock()
         self._runner = Runner(self.connection, self.settings)
         self._in_transaction = False
-        self._last: Outcome | None = None
 
     # --- statements -----------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Parameters = None) -> Result:
         """Run the statements now, in order; the result is the last one's."""
         outcome = self._run_all(sql, parameters)
-        return Result(lambda: outcome, lambda: self.sql(f"EXPLAIN {sql}", parameters))
+        return Result(lambda: outcome, lambda: self.sql(f"EXPLAIN {sql}", parameters),
+                      self.interrupt)
 
     def sql(self, sql: str, parameters: Parameters = None) -> Result:
         """The same, run when rows are first asked for."""
         return Result(lambda: self._run_all(sql, parameters),
-                      lambda: self.sql(f"EXPLAIN {sql}", parameters))
+                      lambda: self.sql(f"EXPLAIN {sql}", parameters), self.interrupt)
 
     def _run_all(self, sql: str, parameters: Parameters) -> Outcome:
         statements = split(sql)
@@ -91,10 +91,8 @@ class Session:
         for w in caught:
             if not issubclass(w.category, Warning):
                 warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
-        outcome = Outcome(answer.rows, answer.stats, (*answer.notes, *said), answer.errors)
-        if answer.used_models:
-            self._last = outcome
-            self._runner.last = answer
+        outcome = Outcome(answer.rows, answer.stats, (*answer.notes, *said), answer.errors,
+                          names=answer.names)
         return outcome
 
     def _answer(self, statement: Statement, parameters: Parameters) -> Answer:
@@ -145,7 +143,7 @@ class Session:
     @property
     def last_stats(self) -> Stats:
         """The cost of the last statement that asked a model."""
-        return self._last.stats if self._last is not None else Stats()
+        return self._runner.last.stats
 
     # --- its end --------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ def is_run_by_workers_only(path: Path) -> bool:
 def test_layers(root: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()",
-         "--config", str(root / "pyproject.toml"), "--no-cache"],
+         str(root / "pyproject.toml"), "--no-cache"],
         capture_output=True, text=True, cwd=root, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout

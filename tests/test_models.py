@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import hashlib
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +292,93 @@ def test_the_classifier_finds_birds(judged: tuple[np.ndarray, np.ndarray]) -> No
     assert is_bird.sum() == 59
     assert (seen & is_bird).sum() >= 0.92 * 59
     assert (seen & ~is_bird).sum() <= 5
+
+
+# -- their networks --
+
+
+@pytest.fixture(params=["detector", "classifier"])
+def model(request: pytest.FixtureRequest) -> Any:
+    """Each model, its network a copy that a test may change."""
+    found = copy.copy(request.getfixturevalue(request.param))
+    found.network = copy.deepcopy(found.network)
+    return found
+
+
+def test_a_network_is_a_module_that_is_never_trained(model: Any) -> None:
+    import torch
+
+    assert isinstance(model.network, torch.nn.Module)
+    assert not any(part.training for part in model.network.modules())
+    weights = model.network.state_dict()
+    expected = {ssd_mobilenet_v2.Detector: (140, 15_202_164),
+                efficientnet_lite0.Classifier: (100, 4_631_000)}[type(model)]
+    assert (len(weights), sum(w.numel() for w in weights.values())) == expected
+    assert not any(p.requires_grad for p in model.network.parameters())
+    for weight in weights.values():
+        assert weight.dtype == torch.float32
+        assert weight.dim() != 4 or weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_the_answers_follow_the_networks_weights(model: Any) -> None:
+    """Moved, loaded from its own state and in NCHW it is the same; zeroed, it knows nothing."""
+    import torch
+
+    x = torch.from_numpy(pattern()[:224, :224].transpose(2, 0, 1)[None] / np.float32(128)) - 1
+    with torch.inference_mode():
+        expected = model.network(x)
+        state = {name: weight.clone() for name, weight in model.network.state_dict().items()}
+        assert model.network.to("cpu") is model.network
+        assert torch.equal(model.network(x), expected)
+        for weight in model.network.state_dict().values():
+            weight.zero_()
+        assert not model.network(x).any()
+        model.network.load_state_dict(state)
+        torch.testing.assert_close(model.network(x), expected, atol=1e-5, rtol=1e-5)
+        model.network.to(memory_format=torch.contiguous_format)
+        torch.testing.assert_close(model.network(x), expected, atol=1e-3, rtol=1e-3)
+
+
+def test_the_detectors_head_is_its_networks_answer(detector: ssd_mobilenet_v2.Detector) -> None:
+    import torch
+
+    x = torch.from_numpy(pattern()).permute(2, 0, 1)[None].float() * (1 / 127.5) - 1
+    assert torch.equal(detector.network(x), detector.head([pattern()]))
+
+
+def test_networks_run_in_half_precision(model: Any) -> None:
+    import torch
+
+    prepared = [model.prepare(city())]
+    single = best_score(model.infer(prepared)[0])
+    model.network.to(torch.bfloat16)
+    half = best_score(model.infer(prepared)[0])
+    assert half != single
+    assert half == (single[0], pytest.approx(single[1], abs=0.02))
+
+
+def best_score(answer: Any) -> tuple[str, float]:
+    if isinstance(answer, list):
+        return answer[0]["label"], answer[0]["score"]
+    return answer["label"], float(answer["scores"].max())
+
+
+def test_networks_compile_whole(model: Any) -> None:
+    import torch
+
+    x = torch.full((1, 3, 64, 64), 0.5)
+    with torch.inference_mode():
+        compiled = torch.compile(model.network, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), model.network(x))
+
+
+@pytest.mark.parametrize("spec", shipped(), ids=lambda spec: spec.name)
+def test_a_models_module_imports_no_torch(spec: ModelSpec, root: Path) -> None:
+    module = spec.loader.partition(":")[0]
+    code = f"import sys, {module}; print({module}.SPEC.name, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root,
+                          check=True, timeout=60)
+    assert done.stdout.split() == [spec.name, "False"]
 
 
 # -- their parts --

@@ -337,3 +337,25 @@ def test_ctrl_c_ends_what_duckdb_does() -> None:
             result.arrow()
         assert monotonic() - started < 3
     assert con.sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("kind", ["relation", "table"])  # those that can be read again
+def test_names_that_are_alike(ask: Callable[..., Result], kind: str) -> None:
+    inner = ask("SELECT 1 AS a, 2 AS b", kind)
+
+    def result() -> Result:
+        return Result(lambda: Outcome(inner.outcome().rows, names=("a", "a")))
+
+    assert result().columns == ["a", "a"]
+    assert result().fetchall() == [(1, 2)]
+    assert result().arrow().column_names == ["a", "a"]
+    assert result().to_arrow_reader().read_all().column_names == ["a", "a"]
+    if kind == "relation":
+        assert "│ a       │ a       │" in repr(result())
+
+
+def test_it_waits_for_no_lock_of_its_own() -> None:
+    result = Result(lambda: Outcome(pa.table({"a": [1]})), interrupt=lambda: None)
+    assert result.fetchall() == [(1,)]
+    again = Result(lambda: Outcome(pa.table({"a": [1]})), interrupt=lambda: None)
+    assert again.to_arrow_reader().read_all().num_rows == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from mlsql.errors import ProgrammingError
 from mlsql.exec.measured import Measurements
 from mlsql.exec.views import Views
@@ -60,13 +62,16 @@ class EngineContext:
 
     def spelling(self, expression: str) -> str | None:
         """DuckDB's own spelling of an expression: parsed and written again, not bound."""
-        found = self._ask("SELECT json_deserialize_sql(json_serialize_sql($1))",
-                          [f"SELECT {expression}"])[0][0]
+        try:
+            found = self._ask("SELECT json_deserialize_sql(json_serialize_sql($1))",
+                              [f"SELECT {expression}"])[0][0]
+        except ProgrammingError:
+            return None
         return found.removeprefix("SELECT ") if found else None
 
-    def view(self, name: str) -> str | None:
-        """The query of the view of that name."""
-        return self._views.query(name)
+    def view(self, table: exp.Table) -> str | None:
+        """The query of the view that a table names."""
+        return self._views.query(table)
 
     def predictor(self, name: str) -> ModelSpec | None:
         """The registered model of that name, if it is one of the user's own."""

@@ -39,7 +39,7 @@ class Engine:
         self._tables: list[str] = []
 
     def run(self) -> Any:
-        """The statement's rows as a DuckDB relation, None where it has none to give."""
+        """The columns' names and the rows as a DuckDB relation; None where there are none."""
         for recorder in self._recorders:
             recorder.register(self._use.connection)
         try:
@@ -139,10 +139,11 @@ class Engine:
     def _final(self) -> Any:
         sql = to_sql(self._plan.final)
         with self._use.tally.sql():
-            if isinstance(self._plan.final, Query):
-                return self._use.connection.sql(sql).materialize()
             rows = self._use.connection.sql(sql)
-            return None if rows is None else rows.materialize()
+            if rows is None or rows.columns == ["Success"]:
+                return None
+            # Held in memory, the columns that are alike are numbered.
+            return tuple(rows.columns), rows.materialize()
 
     def _fill_in(self) -> bool:
         """Run the models on what look-ups missed; whether there was anything."""

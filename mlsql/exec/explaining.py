@@ -41,7 +41,8 @@ def explained(runner: Runner, wanted: Explain, parameters: Parameters) -> Answer
         return Answer(_table(rows, wanted.json))
     ran = runner.run(text, parameters, owns_transaction=True)
     rows += _measured(ran)
-    return Answer(_table(rows, wanted.json), ran.stats, ran.errors, ran.notes, ran.used_models)
+    return Answer(_table(rows, wanted.json), None, ran.stats, ran.errors, ran.notes,
+                  ran.used_models)
 
 
 def _counts(runner: Runner, stage: Stage) -> Counts:

@@ -109,8 +109,17 @@ def row_failed(error: RowError) -> DataError:
     if isinstance(error.cause, MediaError):
         failed: DataError = MediaError(error.message, error.uri, error.frame)
     elif error.model is not None:
-        failed = ModelOutputError(error.message, error.model)
+        on = f" on {where(error)}" if where(error) else ""
+        said = "" if error.model in error.message else f"model {error.model!r} failed{on}: "
+        failed = ModelOutputError(said + error.message, error.model)
     else:
         failed = DataError(error.message)
     failed.__cause__ = error.cause
     return failed
+
+
+def where(error: RowError) -> str:
+    """The input that an error is about, in words; '' where nothing is known of it."""
+    if error.uri is None:
+        return "" if error.value is None else str(error.value)
+    return error.uri if error.frame is None else f"{error.uri}, frame {error.frame}"

@@ -45,8 +45,14 @@ def row_errors(
     for row, at, value in zip(rows.tolist(), which[failed].tolist(), values):
         found = outcomes[at]
         place = (value.uri, value.frame) if isinstance(value, Handle) else (None, None)
-        errors.append(RowError(row, step, found.model, found.message, *place, found.cause))
+        plain = None if isinstance(value, Handle) else _short(value)
+        errors.append(RowError(row, step, found.model, found.message, *place, found.cause, plain))
     return tuple(errors)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def filled(rows: pa.Table, step: int, at: np.ndarray, outputs: pa.Array) -> pa.Table:

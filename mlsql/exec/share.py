@@ -52,6 +52,7 @@ class RowError:
     uri: str | None = None
     frame: int | None = None
     cause: BaseException | None = None
+    value: str | None = None  # the input of a model that takes no media, shortened
 
 
 @dataclass(frozen=True)

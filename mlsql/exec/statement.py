@@ -46,6 +46,7 @@ class Answer:
     """What a statement gave: rows (None where it has none to give) and how it got them."""
 
     rows: Any = None
+    names: tuple[str, ...] | None = None
     stats: Stats = field(default_factory=Stats)
     errors: tuple[RowError, ...] = ()
     notes: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Runner:
         return any(s.mentions(self._is_name, self._is_call) or _is_ours(s) for s in statements)
 
     def _is_name(self, word: str) -> bool:
-        return is_media_file(word) or self.views.definition(word) is not None
+        return is_media_file(word) or self.views.knows(word)
 
     def _is_call(self, word: str) -> bool:
         name = word.upper()
@@ -90,13 +91,26 @@ class Runner:
             self.views.forget()
         if not statement.tokens and not statement.text.strip():
             return Answer()
+        if not self.settings.number("statement_timeout"):
+            return self._plain(statement, parameters)
+        from mlsql.exec.limits import Guardrails
+        from mlsql.exec.tally import Tally
+
+        guardrails = Guardrails(self.settings, Tally())
+        try:
+            with guardrails.watching(self.connection.interrupt):
+                return self._plain(statement, parameters)
+        except Exception as error:
+            raise _reason(error, guardrails) from error
+
+    def _plain(self, statement: Statement, parameters: Parameters) -> Answer:
         if parameters:
             rows = self.connection.sql(statement.text, params=_given(parameters))
         else:
             rows = self.connection.sql(statement.text)
         if rows is None or rows.columns == ["Success"]:
             return Answer()
-        return Answer(rows.materialize())
+        return Answer(rows.materialize(), tuple(rows.columns))
 
     # --- statements of ours ---------------------------------------------------------------
 
@@ -136,7 +150,10 @@ class Runner:
         except ProgrammingError as error:
             if not isinstance(error.__cause__, duckdb.Error):
                 raise
-            raise ProgrammingError(located(str(error), text)) from error.__cause__
+            message = located(str(error), text)
+            if "Scalar Function with name" in message:
+                message += f"\nModels of this session: {', '.join(self.registry.names())}"
+            raise ProgrammingError(message) from error.__cause__
 
     def _run(
         self, planned: Plan, sources: Sources, text: str, owns_transaction: bool
@@ -165,10 +182,13 @@ class Runner:
             self._guardrails = None
             if cache is not None:
                 cache.flush()
-        stats = tally.stats()
+            stats = tally.stats()
+            if planned.stores:
+                self.last = Answer(stats=stats, errors=tuple(tally.errors))
         for model in stats.models:
             self.measured.ran(model)
-        return Answer(rows, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
+        names, rows = rows if rows is not None else (None, None)
+        return Answer(rows, names, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
 
     def _create_view(self, tree: exp.Create, parameters: Parameters) -> Answer:
         if parameters:
@@ -215,10 +235,13 @@ class Runner:
 
     def sources(self) -> Sources:
         """What puts tables in the place of media sources, for one statement."""
-        folder = Path(self.settings.text("cache_dir"))
-        memo = folder / "listings" if self.settings.flag("cache") else None
-        return Sources(self.connection, self.limits(), memo, self.settings.text("on_error"),
+        return Sources(self.connection, self.limits(), self.listings(), self.settings.text("on_error"),
                        self._tables, f"mlsql_{next(self._numbers)}")
+
+    def listings(self) -> Path | None:
+        """Where listings of videos are kept; None where the cache is off."""
+        folder = Path(self.settings.text("cache_dir"))
+        return folder / "listings" if self.settings.flag("cache") else None
 
     def limits(self) -> Any:
         """What media may be read: as much as DuckDB itself may read, and no larger pictures."""

@@ -12,6 +12,7 @@ from mlsql.udfs import vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mlsql.exec.share import RowError
     from mlsql.exec.statement import Runner
 
 
@@ -68,12 +69,28 @@ def _query_errors(runner: Runner) -> pa.Table:
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = [
-        {"path": e.uri, "frame_id": e.frame, "model": e.model, "message": e.message,
+        {"path": e.uri, "frame_id": e.frame, "ts": _time(runner, e), "value": e.value,
+         "model": e.model, "message": e.message,
          "cause": None if e.cause is None else f"{type(e.cause).__name__}: {e.cause}"}
         for e in runner.last.errors]
-    schema = pa.schema([("path", pa.string()), ("frame_id", pa.int64()), ("model", pa.string()),
+    schema = pa.schema([("path", pa.string()), ("frame_id", pa.int64()),
+                        ("ts", pa.float64()), ("value", pa.string()), ("model", pa.string()),
                         ("message", pa.string()), ("cause", pa.string())])
     return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _time(runner: Runner, error: RowError) -> float | None:
+    """When a picture of a video is shown, in seconds from its first."""
+    from mlsql.errors import Error
+    from mlsql.exec.media.video import list_video
+
+    if error.uri is None or error.frame is None:
+        return None
+    try:
+        times = list_video(error.uri, runner.limits(), runner.listings()).ts
+    except (Error, OSError):
+        return None
+    return float(times[error.frame]) if error.frame < len(times) else None
 
 
 def _settings(runner: Runner) -> pa.Table:

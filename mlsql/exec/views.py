@@ -7,6 +7,7 @@ opened without mlsql, such a view says what it needs instead of giving a wrong a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -19,36 +20,48 @@ if TYPE_CHECKING:
     from mlsql.planner.context import Column
 
 _MARK = "mlsql_view"
+_NEEDS = "this view asks models or reads media: open the database with mlsql"
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of the catalog; `definition` and `columns` are of one of ours."""
+
+    database: str
+    schema: str
+    name: str
+    sql: str
+    definition: str | None = None
+    columns: tuple[str, ...] = ()
 
 
 class Views:
-    """The views of ours in one database; read again when the catalog may have changed."""
+    """The views of a session's databases; read again when the catalog may have changed."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._sql: dict[str, str] | None = None
-        self._ours: dict[str, str] = {}
+        self._views: list[View] | None = None
+        self._here: tuple[str, str] = ("", "")
 
     def forget(self) -> None:
         """The catalog may have changed."""
-        self._sql = None
+        self._views = None
 
-    def query(self, name: str) -> str | None:
-        """The query of any view of that name that DuckDB answers itself."""
-        self._read()
-        sql = (self._sql or {}).get(name.lower())
-        created = parse(sql) if sql and name.lower() not in self._ours else None
+    def knows(self, name: str) -> bool:
+        """Whether any view of ours has that name, wherever it is."""
+        return any(v.definition is not None and v.name == name.lower() for v in self._all())
+
+    def query(self, table: exp.Table) -> str | None:
+        """The query of the view that a table names, if DuckDB answers it itself."""
+        view = self._find(table)
+        if view is None or view.definition is not None:
+            return None
+        created = parse(view.sql)
         return to_sql(created.expression) if isinstance(created, exp.Create) else None
-
-    def definition(self, name: str) -> str | None:
-        """The SQL of the view of that name, if it is one of ours."""
-        self._read()
-        return self._ours.get(name.lower())
 
     def expand(self, tree: exp.Expr) -> exp.Expr:
         """The statement with our views replaced by their definitions, as deep as they go."""
-        self._read()
-        if not self._ours:
+        if not any(v.definition is not None for v in self._all()):
             return tree
         while any([self._expand_one(table) for table in list(tree.find_all(exp.Table))]):
             pass
@@ -62,9 +75,8 @@ class Views:
         nulls = [exp.alias_(exp.cast(exp.null(), kind, dialect="duckdb"), name, quoted=True)
                  for name, (_, kind) in zip(names, columns, strict=True)]
         text = exp.select(exp.alias_(exp.Literal.string(definition), "definition"))
-        fails = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string(
-            f"the view {to_sql(target)} asks models or media: open the database with mlsql")]),
-            "BOOLEAN", dialect="duckdb")
+        fails = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string(_NEEDS)]),
+                         "BOOLEAN", dialect="duckdb")
         body = exp.select(*nulls).from_(text.subquery(_MARK)).where(fails)
         kept = statement.copy()
         kept.set("expression", body)
@@ -72,25 +84,42 @@ class Views:
             kept.set("this", target.this.copy())
         return to_sql(kept)
 
-    def _read(self) -> None:
-        if self._sql is not None:
-            return
-        found = self._connection.execute(
-            "SELECT lower(view_name), sql FROM duckdb_views() WHERE NOT internal").fetchall()
-        self._sql = dict(found)
-        definitions = {n: _definition(sql) for n, sql in found if _MARK in sql}
-        self._ours = {n: d for n, d in definitions.items() if d is not None}
+    def _all(self) -> list[View]:
+        if self._views is None:
+            found = self._connection.execute(
+                "SELECT lower(database_name), lower(schema_name), lower(view_name), sql "
+                "FROM duckdb_views() WHERE NOT internal").fetchall()
+            self._views = [_read(*row) for row in found]
+            here = self._connection.execute(
+                "SELECT lower(current_database()), lower(current_schema())").fetchall()[0]
+            self._here = (here[0], here[1])
+        return self._views
+
+    def _find(self, table: exp.Table) -> View | None:
+        """The view that a name means: as qualified, or else in a place that is searched for it."""
+        fitting = [v for v in self._all() if v.name == table.name.lower()]
+        if table.db:
+            places = {(table.catalog.lower(), table.db.lower())} if table.catalog else \
+                {(self._here[0], table.db.lower()), (table.db.lower(), "main")}
+        else:
+            places = {self._here, (self._here[0], "main"), ("temp", "main")}
+        near = [v for v in fitting if (v.database, v.schema) in places]
+        return min(near, key=lambda v: (v.database != "temp", v.schema != self._here[1]),
+                   default=None)
 
     def _expand_one(self, table: exp.Table) -> bool:
         read = isinstance(table.parent, (exp.From, exp.Join)) and \
             not isinstance(table.this, exp.Func)
-        definition = self.definition(table.name) if read else None
-        if definition is None or _is_cte(table):
+        view = self._find(table) if read and not _is_cte(table) else None
+        if view is None or view.definition is None:
             return False
-        query = exp.Subquery(this=parse(definition))
+        query = exp.Subquery(this=parse(view.definition))
         alias = table.args.get("alias") or exp.TableAlias()
         if not alias.this:
             alias.set("this", exp.to_identifier(table.name, quoted=True))
+        given = list(alias.args.get("columns") or [])
+        alias.set("columns", given + [exp.to_identifier(name, quoted=True)
+                                      for name in view.columns[len(given):]])
         query.set("alias", alias.copy())
         for name in ("joins", "sample", "pivots"):
             if table.args.get(name):
@@ -99,15 +128,17 @@ class Views:
         return True
 
 
-def _definition(sql: str) -> str | None:
-    """The definition beside the error, from the text of the view that DuckDB holds."""
-    for subquery in parse(sql).find_all(exp.Subquery):
-        if subquery.alias == _MARK:
-            select = subquery.this
-            text = select.expressions[0].this if isinstance(select, exp.Select) else None
-            if isinstance(text, exp.Literal):
-                return str(text.this)
-    return None
+def _read(database: str, schema: str, name: str, sql: str) -> View:
+    if _MARK not in sql:
+        return View(database, schema, name, sql)
+    created = parse(sql)
+    body = created.expression if isinstance(created, exp.Create) else None
+    for subquery in created.find_all(exp.Subquery):
+        if subquery.alias == _MARK and isinstance(body, exp.Select):
+            text = subquery.this.expressions[0].this
+            columns = tuple(item.alias_or_name for item in body.expressions)
+            return View(database, schema, name, sql, str(text.this), columns)
+    return View(database, schema, name, sql)
 
 
 def _is_cte(table: exp.Table) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from sqlglot import exp
+
 from mlsql.udfs.function import Models
 from mlsql.udfs.spec import ModelSpec
 
@@ -29,8 +31,8 @@ class Context(Models, Protocol):
     def spelling(self, expression: str) -> str | None:
         """DuckDB's own spelling of an expression, None where it cannot be read."""
 
-    def view(self, name: str) -> str | None:
-        """The query of DuckDB's view of that name, if there is one."""
+    def view(self, table: exp.Table) -> str | None:
+        """The query of DuckDB's view that a table names, if it is one."""
 
     def predictor(self, name: str) -> ModelSpec | None:
         """The registered model that is called by its own name, if there is one."""

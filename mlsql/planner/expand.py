@@ -10,7 +10,7 @@ from mlsql.planner.context import Context
 from mlsql.planner.headings import name_item
 from mlsql.planner.names import Names, finished
 from mlsql.planner.shape import key_items
-from mlsql.planner.trees import Query, ctes, nested, own, sources
+from mlsql.planner.trees import Query, ctes, is_volatile, nested, own, sources
 from mlsql.udfs.function import Function, functions, output, read_call
 from mlsql.udfs.media import as_media, fitted, is_media
 
@@ -115,10 +115,12 @@ class _Expander:
 
     def _open_aliases(self, scope: exp.Select) -> None:
         """Put the expression in the place of an alias that stands for a call."""
-        hidden = {item.alias.lower(): item.this for item in scope.expressions
-                  if isinstance(item, exp.Alias) and self._calls(item)}
-        if not hidden:
+        if not self._calls(scope):
             return
+        # Not only those that hide a call: what a call or a condition beside it names must be
+        # there for the candidates, too, which have no such items.
+        hidden = {item.alias.lower(): item.this for item in scope.expressions
+                  if isinstance(item, exp.Alias) and not is_volatile(item)}
         for column in list(own(scope, exp.Column)):
             name = column.name.lower()
             if name in hidden and not column.table and self._opens(scope, column):
@@ -126,7 +128,9 @@ class _Expander:
 
     def _opens(self, scope: exp.Select, column: exp.Column) -> bool:
         clause = _clause(column, scope)
-        if clause in ("from_", "joins", "with_", "distinct", "order"):
+        if clause in ("from_", "with_", "distinct"):
+            return False
+        if clause == "order" and isinstance(column.parent, exp.Ordered):
             return False
         if clause == "group" and isinstance(column.parent, exp.Group):
             return False

@@ -27,7 +27,7 @@ from mlsql.planner.shape import (
     stops_early,
     top_rows,
 )
-from mlsql.planner.stages import StageBuilder
+from mlsql.planner.stages import StageBuilder, spelt
 from mlsql.planner.substitute import QUERY, allows_subquery, look_up, look_up_call
 from mlsql.planner.trees import (
     Query,
@@ -281,11 +281,14 @@ class Peeler:
         """The ready calls above WHERE whose argument is a row's: (call, the clause's root)."""
         grouped = is_aggregated(scope, self.context)
         keys = key_items(scope) if grouped else []
+        # A call that a key holds is the row's wherever it stands.
+        held = {spelt(c) for part in [*keys, *_parts(scope, "group")] if grouped
+                for c in own(part, ModelOutput)}
         found = []
         for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
             for part in _parts(scope, clause):
                 for call in own(part, ModelOutput):
-                    inside = not grouped or clause == "group" or part in keys or \
+                    inside = not grouped or spelt(call) in held or \
                         aggregates(call, part, self.context)
                     if inside and self._ready(call):
                         found.append((call, part))

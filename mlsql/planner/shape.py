@@ -117,7 +117,7 @@ def is_repeatable(query: exp.Expr, context: Context) -> bool:
 def _is_repeatable_table(table: exp.Table, context: Context) -> bool:
     if table.args.get("sample") is not None or isinstance(table.this, exp.Func):
         return table.args.get("sample") is None
-    view = context.view(table.name)
+    view = context.view(table)
     return view is None or is_repeatable(parse(view), context)
 
 

@@ -1,35 +1,34 @@
-"""The layers that TensorFlow-trained mobile networks share, on torch tensors.
+"""The layers that TensorFlow-trained mobile networks share.
 
-Plain functions and values rather than nn.Module, so that importing a model file costs no torch.
+Imports torch, so a model file imports it only where it loads or runs the network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.backends import cudnn
+from torch.nn import functional
 
 
-@dataclass(frozen=True)
-class Conv:
+class Conv(nn.Module):
     """A convolution with TensorFlow's SAME padding, then ReLU6 unless `linear`.
 
     `weight` is (out, in/groups, k, k); what batch norm followed is folded into it.
     """
 
-    weight: Tensor
-    bias: Tensor
-    stride: int = 1
-    groups: int = 1
-    linear: bool = False
+    def __init__(self, weight: Tensor, bias: Tensor, stride: int = 1, groups: int = 1,
+                 linear: bool = False) -> None:
+        super().__init__()
+        self.weight = frozen(weight.contiguous(memory_format=torch.channels_last))
+        self.bias = frozen(bias)
+        self.stride, self.groups, self.linear = stride, groups, linear
 
-    def __call__(self, x: Tensor) -> Tensor:
-        from torch.nn import functional
-
+    def forward(self, x: Tensor) -> Tensor:
+        """The convolution of (pictures, channels, height, width)."""
         kernel = self.weight.shape[-1]
         (top, bottom), (left, right) = (
             same_padding(size, kernel, self.stride) for size in x.shape[-2:]
@@ -42,25 +41,33 @@ class Conv:
         )
         return x if self.linear else x.clamp_(0.0, 6.0)
 
+    def extra_repr(self) -> str:
+        """What printing the network says of this layer."""
+        return (f"{tuple(self.weight.shape)}, stride={self.stride}, groups={self.groups},"
+                f" linear={self.linear}")
 
-@dataclass(frozen=True)
-class InvertedResidual:
+
+class InvertedResidual(nn.Module):
     """MobileNetV2's block: widen, filter each channel, narrow; added to its input if it fits."""
 
-    expand: Conv | None
-    depthwise: Conv
-    project: Conv
+    def __init__(self, expand: Conv | None, depthwise: Conv, project: Conv) -> None:
+        super().__init__()
+        self.expand, self.depthwise, self.project = expand, depthwise, project
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
+        """The whole block."""
         return self.narrow(x, self.widen(x))
 
     def widen(self, x: Tensor) -> Tensor:
         """The first half alone, which SSD takes features from."""
-        return x if self.expand is None else self.expand(x)
+        if self.expand is None:
+            return x
+        wide: Tensor = self.expand(x)
+        return wide
 
     def narrow(self, x: Tensor, wide: Tensor) -> Tensor:
         """The second half: `wide` is what `widen` made of `x`."""
-        y = self.project(self.depthwise(wide))
+        y: Tensor = self.project(self.depthwise(wide))
         return y.add_(x) if y.shape == x.shape else y
 
 
@@ -80,9 +87,12 @@ def folded(weight: Tensor, norm: Sequence[Tensor], epsilon: float) -> tuple[Tens
     return weight * scale[:, None, None, None], beta - mean * scale
 
 
+def frozen(values: Tensor) -> nn.Parameter:
+    """A weight that is never trained."""
+    return nn.Parameter(values, requires_grad=False)
+
+
 def full_precision() -> AbstractContextManager[None]:
     """Keeps NVIDIA's convolutions in float32: their default, TF32, moves scores by over 1e-4."""
-    from torch.backends import cudnn
-
     held: AbstractContextManager[None] = cudnn.flags(enabled=True, allow_tf32=False)
     return held
