@@ -33,6 +33,10 @@ def own_errors() -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise translated(error) from error
+    except RuntimeError as error:
+        if "interrupt" not in str(error).lower():
+            raise
+        raise errors.Interrupted(str(error)) from error
 
 
 def translated(error: duckdb.Error, message: str | None = None) -> errors.Error:

@@ -16,7 +16,8 @@ from mlsql.errors import Interrupted, ProgrammingError, Warning
 from mlsql.exec.statement import Answer, Runner
 from mlsql.exec.stats import Stats
 from mlsql.foreign import own_errors
-from mlsql.parser.parameters import Parameters
+from mlsql.parser.dialect import to_sql
+from mlsql.parser.parameters import Parameters, literal
 from mlsql.parser.statements import Statement, number_markers, read_explain, read_set, split
 from mlsql.result import Outcome, Result
 
@@ -37,16 +38,12 @@ class Session:
         self, path: str = ":memory:", *, read_only: bool = False,
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        import duckdb
-
         given = dict(config or {})
         own = {k: v for k, v in given.items() if k.lower() in SETTINGS}
         others = {k: v for k, v in given.items() if k.lower() not in SETTINGS}
         self.settings = Settings(own)
         _refuse_media(path)
-        with own_errors():
-            self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
-                path, read_only=read_only, config=others)
+        self.connection = _opened(path, read_only, others)
         self._lock = threading.RLock()
         self._runner = Runner(self.connection, self.settings)
         self._in_transaction = False
@@ -164,6 +161,27 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _opened(
+    path: str, read_only: bool, options: Mapping[str, Any]
+) -> duckdb.DuckDBPyConnection:
+    """DuckDB's connection; options that it takes only once it is open are set then."""
+    import duckdb
+
+    with own_errors():
+        try:
+            return duckdb.connect(path, read_only=read_only, config=dict(options))
+        except duckdb.Error as error:
+            if "before the database is started" not in str(error):
+                raise
+        # What forbids comes last: it would forbid the rest as well.
+        late = sorted(options, key=lambda name: name.lower() == "enable_external_access")
+        connection = duckdb.connect(path, read_only=read_only)
+        for name in late:
+            value = to_sql(literal(options[name]))
+            connection.execute(f"SET {name} = {value}")
+        return connection
 
 
 def _refuse_media(path: str) -> None:

@@ -121,20 +121,21 @@ class Runner:
             return self._show(statement)
         tree = bind(parse(text), parameters)
         _refuse(tree)
+        self._as_query(tree)
         if isinstance(tree, _NAMES_ONLY) or _describes_table(tree):
             return self.plain(statement, parameters)
         if isinstance(tree, exp.Describe):
             return Answer(self._described(tree.this))
         if isinstance(tree, exp.Create) and tree.kind == "VIEW":
             return self._create_view(tree, parameters)
-        if not isinstance(tree, (exp.Query, exp.Copy)):
-            self.views.forget()
         sources = self.sources()
         try:
             planned = self.planned(tree, sources, text)
             return self._run(planned, sources, text, owns_transaction)
         finally:
             sources.close()
+            if not isinstance(tree, (exp.Query, exp.Copy)):
+                self.views.forget()
 
     def planned(self, tree: exp.Expr, sources: Sources, text: str) -> Plan:
         """The plan of a statement; what does not bind is an error that points into its text."""
@@ -189,6 +190,19 @@ class Runner:
             self.measured.ran(model)
         names, rows = rows if rows is not None else (None, None)
         return Answer(rows, names, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
+
+    def _as_query(self, tree: exp.Expr) -> None:
+        """SUMMARIZE, DESCRIBE and COPY of a source or view of ours are of a query over it."""
+        table = tree.this if isinstance(tree, (exp.Describe, exp.Summarize, exp.Copy)) else None
+        reads = not (isinstance(tree, exp.Copy) and tree.args.get("kind"))
+        if isinstance(table, exp.Literal):
+            table = exp.Table(this=exp.to_identifier(table.name, quoted=True))
+        ours = isinstance(table, exp.Table) and (
+            is_media_file(table.name) or self.views.finds(table))
+        if ours and reads and not isinstance(tree, exp.Describe):
+            tree.set("this", exp.select("*").from_(table).subquery())
+        elif ours and is_media_file(table.name):
+            tree.set("this", exp.select("*").from_(table))
 
     def _create_view(self, tree: exp.Create, parameters: Parameters) -> Answer:
         if parameters:
@@ -306,7 +320,8 @@ def _reason(error: Exception, guardrails: Guardrails) -> Exception:
     """What ended a statement: whatever was interrupted, the limit or the user did it."""
     import duckdb
 
-    if not isinstance(error, (Interrupted, duckdb.InterruptException)):
+    stopped = isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
+    if not stopped and not isinstance(error, (Interrupted, duckdb.InterruptException)):
         return error
     if isinstance(error, TimeLimit) or guardrails.timed_out:
         return guardrails.time_limit()

@@ -41,6 +41,7 @@ class Views:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._views: list[View] | None = None
+        self._tables: list[View] = []  # of the names that views of ours have
         self._here: tuple[str, str] = ("", "")
 
     def forget(self) -> None:
@@ -50,6 +51,11 @@ class Views:
     def knows(self, name: str) -> bool:
         """Whether any view of ours has that name, wherever it is."""
         return any(v.definition is not None and v.name == name.lower() for v in self._all())
+
+    def finds(self, table: exp.Table) -> bool:
+        """Whether a table in a statement is a view of ours."""
+        view = self._find(table)
+        return view is not None and view.definition is not None
 
     def query(self, table: exp.Table) -> str | None:
         """The query of the view that a table names, if DuckDB answers it itself."""
@@ -93,19 +99,25 @@ class Views:
             here = self._connection.execute(
                 "SELECT lower(current_database()), lower(current_schema())").fetchall()[0]
             self._here = (here[0], here[1])
+            if any(v.definition is not None for v in self._views):
+                tables = self._connection.execute(
+                    "SELECT lower(database_name), lower(schema_name), lower(table_name), '' "
+                    "FROM duckdb_tables() WHERE NOT internal").fetchall()
+                self._tables = [View(*row) for row in tables]
         return self._views
 
     def _find(self, table: exp.Table) -> View | None:
         """The view that a name means: as qualified, or else in a place that is searched for it."""
-        fitting = [v for v in self._all() if v.name == table.name.lower()]
+        fitting = [v for v in [*self._all(), *self._tables] if v.name == table.name.lower()]
         if table.db:
             places = {(table.catalog.lower(), table.db.lower())} if table.catalog else \
                 {(self._here[0], table.db.lower()), (table.db.lower(), "main")}
         else:
             places = {self._here, (self._here[0], "main"), ("temp", "main")}
         near = [v for v in fitting if (v.database, v.schema) in places]
-        return min(near, key=lambda v: (v.database != "temp", v.schema != self._here[1]),
-                   default=None)
+        first = min(near, key=lambda v: (v.database != "temp", v.schema != self._here[1]),
+                    default=None)
+        return first if first is not None and first.sql else None
 
     def _expand_one(self, table: exp.Table) -> bool:
         read = isinstance(table.parent, (exp.From, exp.Join)) and \

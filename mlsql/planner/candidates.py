@@ -40,7 +40,7 @@ def candidates(
     else:
         _take_sources(query, scope, join)
         if join is None:
-            _filter(query, scope, "where")
+            _filter(query, scope, "where", scope.meta.get("demand", ()))
     if grouped:
         keys = group_keys(scope)
         if keys is not None:
@@ -98,9 +98,11 @@ def _open_join(join: exp.Join) -> None:
         join.set(part, None)
 
 
-def _filter(query: exp.Select, scope: exp.Select, clause: str) -> None:
+def _filter(
+    query: exp.Select, scope: exp.Select, clause: str, more: Sequence[exp.Expr] = ()
+) -> None:
     node = scope.args.get(clause)
-    known = cheap(node.this) if node is not None else []
+    known = [*(cheap(node.this) if node is not None else []), *more]
     if known:
         kind = exp.Where if clause == "where" else exp.Having
         query.set(clause, kind(this=exp.and_(*[c.copy() for c in known], copy=False)))
@@ -113,7 +115,8 @@ def tried(node: exp.Expr) -> exp.Expr:
     """
     if isinstance(node, (exp.Column, exp.Literal)) or node.find(exp.Subquery, exp.Exists, exp.In):
         return node.copy()
-    if node.find(exp.AggFunc, exp.Window):
+    raises = any(f.name.upper() == "ERROR" for f in node.find_all(exp.Anonymous))
+    if raises or node.find(exp.AggFunc, exp.Window):
         return node.copy()
     return exp.Anonymous(this="TRY", expressions=[node.copy()])
 

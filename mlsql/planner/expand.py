@@ -83,8 +83,18 @@ class _Expander:
             return
         if place < len(given) and function.arguments[place] == "media":
             given[place] = _picture(function, given[place], type)
+        self._check_labels(function, given, scope)
         _name_projection(node, self._context)
         node.replace(function.expand(read_call(function, given, type), self._context))
+
+    def _check_labels(
+        self, function: Function, given: list[exp.Expr], scope: exp.Select | None
+    ) -> None:
+        """A label that is no literal must be text, too."""
+        for name, node in zip(function.arguments, given, strict=False):
+            kind = self._type(node, scope) if name == "label" else None
+            if kind is not None and not kind.startswith(("VARCHAR", "ENUM", "NULL", '"NULL"')):
+                raise ProgrammingError(f"{function.name}: a label is text, not {kind}")
 
     def _predict(self, node: exp.Anonymous, scope: exp.Select | None) -> None:
         spec = self._context.predictor(node.name)

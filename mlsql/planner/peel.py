@@ -240,6 +240,7 @@ class Peeler:
             return []
         if "merge_tail" in self.context.switched_off():
             return []
+        self._drop_unused(scope)
         rows = self._row_calls(scope)
         if scope.args.get("limit") is not None and not stops_early(scope, self.context):
             return []
@@ -251,6 +252,7 @@ class Peeler:
         for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
             for part in _parts(scope, clause):
                 self._nested(part, correlated=False)
+        self._drop_unused(scope)
         while rows := self._first_calls(scope):
             builder = self._builder()
             for call, root in rows:
@@ -269,6 +271,13 @@ class Peeler:
             for part in _parts(scope, clause):
                 self._nested(part, correlated=True)
         self.record(scope, "an argument that is known only above its clause")
+
+    def _drop_unused(self, scope: exp.Select) -> None:
+        """Calls of items that nothing reads: their outputs are looked up, and never asked for."""
+        unused = scope.meta.get("unused", ())
+        for item in scope.expressions:
+            if id(item.unalias()) in unused:
+                self._substitute(list(own(item, ModelOutput)))
 
     def _first_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
         """The ready row calls; under LIMIT those of ORDER BY first, and the others for its rows."""

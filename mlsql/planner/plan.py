@@ -8,6 +8,7 @@ from mlsql.errors import InternalError
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.candidates import tried
 from mlsql.planner.context import Context
+from mlsql.planner.demand import hand_inward
 from mlsql.planner.driver import optimise
 from mlsql.planner.expand import expand
 from mlsql.planner.headings import name_items
@@ -30,6 +31,8 @@ def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
     name_items(root, context)
     tree = expand(root, context, names)
     _bind(tree, context)
+    if "hand_inward" not in context.switched_off():
+        hand_inward(tree, names, context)
     peeler = Peeler(context, names, prefix, peels)
     peeler.statement(tree)
     planned = Plan(tuple(peeler.nodes), tree, tuple(peeler.stores.values()),

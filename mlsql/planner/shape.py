@@ -137,39 +137,52 @@ def has_sample(scope: exp.Select) -> bool:
 def stops_early(scope: exp.Select, context: Context) -> int | None:
     """How many rows a SELECT wants, where it may stop once it has them; None where it may not.
 
-    LIMIT with literal numbers, nothing that looks at all rows, and an order, if any, that no
-    model decides.
+    LIMIT with literal numbers (its own, or what a SELECT around it was found to want), nothing
+    that looks at all rows, and an order, if any, that no model decides.
     """
-    wanted = _number(scope.args.get("limit"))
-    skipped = _number(scope.args.get("offset")) if scope.args.get("offset") else 0
-    if wanted is None or skipped is None or scope.meta.get("correlated"):
+    rows, order = rows_wanted(scope, context)
+    if rows is None or (order is not None and calls_models(order)):
         return None
-    if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows")):
-        return None
-    if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
-        return None
-    if any(item.find(exp.Unnest, exp.Explode) for item in scope.expressions):
-        return None
-    order = scope.args.get("order")
-    if order is not None and not _cheap_order(scope, order):
-        return None
-    return wanted + skipped
+    return rows
 
 
 def top_rows(scope: exp.Select, context: Context) -> int | None:
     """How many rows LIMIT leaves of an order, where the rest of them need no further item."""
-    wanted = _number(scope.args.get("limit"))
+    rows, order = rows_wanted(scope, context)
+    return rows if order is not None else None
+
+
+def rows_wanted(scope: exp.Select, context: Context) -> tuple[int | None, exp.Order | None]:
+    """How many rows are wanted, and in which order; (None, None) where all rows must be seen."""
+    if scope.meta.get("correlated") or not passes_rows_on(scope, context, ends=False):
+        return None, None
+    if _plain_end(scope) and scope.args.get("order") is None:
+        wanted: tuple[int | None, exp.Order | None] = scope.meta.get("wanted", (None, None))
+        return wanted
+    rows = _number(scope.args.get("limit"))
     skipped = _number(scope.args.get("offset")) if scope.args.get("offset") else 0
-    if wanted is None or skipped is None or scope.args.get("order") is None:
-        return None
-    if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows")):
-        return None
-    if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
-        return None
-    if any(item.find(exp.Unnest, exp.Explode) for item in scope.expressions):
-        return None
     order = resolved_order(scope)
-    return None if order is None or is_volatile(order) else wanted + skipped
+    unclear = scope.args.get("order") is not None and order is None
+    if rows is None or skipped is None or unclear:
+        return None, None
+    if order is not None and (is_volatile(order) or nested(order)):
+        return None, None
+    return rows + skipped, order
+
+
+def passes_rows_on(scope: exp.Select, context: Context, ends: bool = True) -> bool:
+    """Whether a SELECT gives one row for each that its WHERE lets through, whatever the others.
+
+    With `ends`, also without LIMIT, OFFSET and the like.
+    """
+    if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows",
+                                       "sample")):
+        return False
+    if ends and (not _plain_end(scope) or scope.args.get("order") is not None):
+        return False
+    if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
+        return False
+    return not any(item.find(exp.Unnest, exp.Explode) for item in scope.expressions)
 
 
 def resolved_order(scope: exp.Select) -> exp.Order | None:
@@ -179,7 +192,8 @@ def resolved_order(scope: exp.Select) -> exp.Order | None:
     """
     order = scope.args.get("order")
     if order is None:
-        return None
+        handed: exp.Order | None = scope.meta.get("wanted", (None, None))[1]
+        return handed
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
     copied: exp.Order = order.copy()
     for key in copied.expressions:
@@ -196,21 +210,9 @@ def resolved_order(scope: exp.Select) -> exp.Order | None:
 
 
 def _number(node: exp.Expr | None) -> int | None:
-    value = node.expression if node is not None else None
+    if node is None or node.args.get("limit_options") is not None:
+        return None  # a percentage, or WITH TIES
+    value = node.expression
     if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
         return int(value.this)
     return None
-
-
-def _cheap_order(scope: exp.Select, order: exp.Order) -> bool:
-    items = {i.alias.lower(): i for i in scope.expressions if isinstance(i, exp.Alias)}
-    for key in order.expressions:
-        bare = key.this
-        if isinstance(bare, exp.Literal):
-            return not any(calls_models(i) for i in scope.expressions)
-        named = items.get(bare.name.lower()) if isinstance(bare, exp.Column) else None
-        if calls_models(named if named is not None else bare) or is_volatile(bare):
-            return False
-        if nested(bare) or (bare.name.upper() == "ALL" and isinstance(bare, exp.Column)):
-            return False
-    return True

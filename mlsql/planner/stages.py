@@ -72,7 +72,7 @@ class StageBuilder:
             return None if place is None else exp.column(f"call_{place}")
         if not calls_models(node):
             return self._plain(node)
-        if not self._may_stand(node):
+        if not self._may_stand(node) or _compares_with_query(node):
             return None
         return self._rebuilt(node)
 
@@ -105,6 +105,12 @@ class StageBuilder:
             if isinstance(part, exp.DataType) and part.this == exp.DType.USERDEFINED:
                 return False
         return True
+
+
+def _compares_with_query(node: exp.Expr) -> bool:
+    """x IN (SELECT …), = ANY (SELECT …): the query in it is no scalar."""
+    return isinstance(node, (exp.Any, exp.All)) or (
+        isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
 def spelt(node: exp.Expr) -> str:

@@ -30,8 +30,9 @@ def threshold(call: Call, spec: ModelSpec) -> exp.Expr:
     option = call.options.get("min_score")
     if option is None:
         return exp.Literal.number(repr(spec.min_score))
-    if isinstance(option, exp.Literal) and not option.is_string:
-        value = float(option.this)
+    number = option.this if isinstance(option, exp.Neg) else option
+    if isinstance(number, exp.Literal) and not number.is_string:
+        value = float(number.this) * (-1 if isinstance(option, exp.Neg) else 1)
         if not spec.score_floor <= value <= 1:
             raise ProgrammingError(
                 f"{call.function.name}: min_score {value:g} is outside "

@@ -111,14 +111,17 @@ def _video_rows(found: Sequence[tuple[str, VideoListing]], sampling: Sampling) -
         values = (getattr(listing, name) for _, listing in found)
         return column((v[ids] for v, ids in zip(values, taken, strict=True)), kind)
 
-    path = _repeated([path for path, _ in found], counts)
+    paths = [path for path, _ in found]
+    path = _repeated(paths, counts)
+    # A handle outlives the statement, in tables: it holds wherever that is opened from.
+    uri = _repeated([os.path.abspath(p) for p in paths], counts)
     number = pa.array(column(taken, np.int64))
     return pa.table({
         "path": path, "frame_id": number, "ts": each("ts", np.float64),
         "pts": each("pts", np.int64), "keyframe": each("keyframe", np.bool_),
         "width": np.repeat(np.array([v.width for _, v in found], np.int32), counts),
         "height": np.repeat(np.array([v.height for _, v in found], np.int32), counts),
-        "frame": _handles(path, number),
+        "frame": _handles(uri, number),
     })
 
 
@@ -126,9 +129,10 @@ def _image_rows(files: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Tab
     import pyarrow as pa
 
     path = pa.array(files, pa.string())
+    uri = pa.array([os.path.abspath(f) for f in files], pa.string())
     width, height, kind, size, mtime = zip(*rows, strict=True) if rows else ((),) * 5
     return pa.table({
-        "path": path, "image": _handles(path, pa.nulls(len(files), pa.int64())),
+        "path": path, "image": _handles(uri, pa.nulls(len(files), pa.int64())),
         "width": pa.array(width, pa.int32()), "height": pa.array(height, pa.int32()),
         "format": pa.array(kind, pa.string()), "bytes": pa.array(size, pa.int64()),
         "mtime": pa.array(mtime, pa.timestamp("us")),

@@ -1,0 +1,118 @@
+"""What an outer SELECT wants of the rows of a derived table: conditions and LIMIT, handed inward.
+
+The statement itself is not changed (DuckDB moves filters on its own). A derived table's candidates
+are only those rows that the outer conditions let through, and it may stop where the outer LIMIT
+has enough:
+
+    SELECT * FROM (SELECT ts, CONTAINS(frame, 'bird') AS b FROM v) WHERE ts < 9 LIMIT 3
+
+looks at frames before second 9, and at no more than it takes for three rows.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mlsql.planner.candidates import cheap
+from mlsql.planner.context import Context
+from mlsql.planner.names import Names
+from mlsql.planner.shape import joins_inner, passes_rows_on, rows_wanted
+from mlsql.planner.trees import calls_models, ctes, nested, sources, visible_ctes
+
+
+def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
+    """Note on each derived table's SELECT what the SELECT around it wants, outermost first."""
+    for scope in root.find_all(exp.Select, bfs=True):
+        if not joins_inner(scope):
+            continue
+        for position, source in enumerate(sources(scope)):
+            inner = _select_of(source, scope, root)
+            if inner is not None and calls_models(inner) and passes_rows_on(inner, context):
+                _hand(scope, position, source, inner, names, context)
+
+
+def _select_of(source: exp.Expr, scope: exp.Select, root: exp.Expr) -> exp.Select | None:
+    """The SELECT of a derived table, or of a CTE that nothing else reads."""
+    if isinstance(source, exp.Subquery):
+        return source.this if isinstance(source.this, exp.Select) else None
+    if not isinstance(source, exp.Table) or source.args.get("db") or source.args.get("sample"):
+        return None
+    name = source.name.lower()
+    read = sum(t.name.lower() == name for t in root.find_all(exp.Table))
+    defined = [c for c in visible_ctes(scope) if c.alias.lower() == name]
+    if read != 1 or len(defined) != 1 or sum(
+            c.alias.lower() == name for q in [root, *nested(root)] for c in ctes(q)) != 1:
+        return None
+    body = defined[0].this
+    return body if isinstance(body, exp.Select) else None
+
+
+def _hand(
+    scope: exp.Select, position: int, source: exp.Expr, inner: exp.Select, names: Names,
+    context: Context,
+) -> None:
+    items = _items(source, inner)
+    inner.meta["unused"] = _unused(scope, items)
+    where = scope.args.get("where")
+    known = cheap(where.this) if where is not None else []
+    wanted = [*known, *scope.meta.get("demand", [])]
+    handed = [_inward(c, items) for c in wanted
+              if names.sources_of(scope, c) == {position} and not nested(c)]
+    inner.meta["demand"] = [c for c in handed if c is not None]
+    whole = len(inner.meta["demand"]) == len(wanted) and \
+        (where is None or not calls_models(where))
+    if len(sources(scope)) == 1 and whole:
+        _hand_limit(scope, inner, items, context)
+
+
+def _hand_limit(
+    scope: exp.Select, inner: exp.Select, items: dict[str, exp.Expr], context: Context
+) -> None:
+    rows, order = rows_wanted(scope, context)
+    if rows is None:
+        return
+    keys = None
+    if order is not None:
+        keys = order.copy()
+        for key, own in zip(keys.expressions, order.expressions, strict=True):
+            moved = _inward(own.this, items)
+            if moved is None:
+                return
+            key.set("this", moved)
+    inner.meta["wanted"] = (rows, keys)
+
+
+def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:
+    """The items, by identity, that nothing in the SELECT around them names."""
+    if any(isinstance(star, exp.Star) and not isinstance(star.parent, exp.Count)
+           for star in scope.find_all(exp.Star)):
+        return set()
+    if any(join.args.get("using") or join.method for join in scope.args.get("joins") or []):
+        return set()
+    named = {part.name.lower() for column in scope.find_all(exp.Column) for part in column.parts}
+    return {id(item) for name, item in items.items() if name not in named}
+
+
+def _items(source: exp.Expr, inner: exp.Select) -> dict[str, exp.Expr]:
+    """What the columns of a derived table stand for; only items that have a name of their own."""
+    if any(item.is_star for item in inner.expressions):
+        return {}
+    alias = source.args.get("alias")
+    given = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
+    own = [item.alias_or_name for item in inner.expressions]
+    names = given + own[len(given):]
+    if len({n.lower() for n in names}) != len(names):
+        return {}
+    return {name.lower(): item.unalias() for name, item in zip(names, inner.expressions,
+                                                             strict=True) if name}
+
+
+def _inward(condition: exp.Expr, items: dict[str, exp.Expr]) -> exp.Expr | None:
+    """The condition over what its columns stand for inside; None where that asks a model."""
+    held = exp.paren(condition.copy(), copy=False)
+    for column in list(held.find_all(exp.Column)):
+        item = items.get(column.name.lower())
+        if item is None or len(column.parts) > 2 or calls_models(item):
+            return None
+        column.replace(exp.paren(item.copy(), copy=False))
+    return held
