@@ -96,7 +96,7 @@ class Session:
         runner = self._runner
         explain = read_explain(statement)
         if explain is not None and runner.concerns(split(explain.inner)):
-            return runner.explain(explain, parameters)
+            return runner.explain(explain, parameters, not self._in_transaction)
         if runner.concerns([statement]):
             text = number_markers(statement)
             return runner.run(text, parameters, owns_transaction=not self._in_transaction)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from mlsql.exec.device import resolved
 from mlsql.parser.dialect import parse, to_sql
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, number_markers, one
 from mlsql.planner.explain import Counts, ExplainRow, explain
-from mlsql.planner.nodes import Stage
+from mlsql.planner.nodes import Materialise, Stage
 from mlsql.udfs.types import arrow_type
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _KINDS = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
 
 
-def explained(runner: Runner, wanted: Explain, parameters: Parameters) -> Answer:
+def explained(
+    runner: Runner, wanted: Explain, parameters: Parameters, owns_transaction: bool
+) -> Answer:
     """The plan of a statement; with ANALYZE it is run, and what was measured is added."""
     from mlsql.exec.statement import Answer
 
@@ -31,7 +34,9 @@ def explained(runner: Runner, wanted: Explain, parameters: Parameters) -> Answer
     sources = runner.sources()
     try:
         plan = runner.planned(bind(parse(text), parameters), sources, text)
-        rows = explain(plan, runner.context(), lambda stage: _counts(runner, stage),
+        made = {s.name for s in plan.stores} | {
+            n.table for n in plan.nodes if isinstance(n, Materialise)}
+        rows = explain(plan, runner.context(), lambda stage: _counts(runner, stage, made),
                        resolved(runner.settings.text("device")))
         if wanted.verbose:
             rows += [ExplainRow("", "rule", line) for line in plan.trace]
@@ -39,23 +44,20 @@ def explained(runner: Runner, wanted: Explain, parameters: Parameters) -> Answer
         sources.close()
     if not wanted.analyze:
         return Answer(_table(rows, wanted.json))
-    ran = runner.run(text, parameters, owns_transaction=True)
+    ran = runner.run(text, parameters, owns_transaction)
     rows += _measured(ran)
     return Answer(_table(rows, wanted.json), None, ran.stats, ran.errors, ran.notes,
                   ran.used_models)
 
 
-def _counts(runner: Runner, stage: Stage) -> Counts:
+def _counts(runner: Runner, stage: Stage, made: set[str]) -> Counts:
     """How many candidates there are, and how many of them the cache knows.
 
-    Only for a stage that needs nothing of an earlier one: its candidates can be listed now.
+    Only for a stage that needs nothing `made` by an earlier one: its candidates can be listed now.
     """
-    import duckdb
-
-    try:
-        rows = runner.connection.sql(to_sql(stage.rows)).to_arrow_table()
-    except duckdb.Error:
+    if any(table.name in made for table in stage.rows.find_all(exp.Table)):
         return Counts(None, {})
+    rows = runner.connection.sql(to_sql(stage.rows)).to_arrow_table()
     cache = runner.cache()
     cached = {}
     for call in stage.calls if cache is not None else ():

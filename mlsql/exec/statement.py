@@ -193,16 +193,19 @@ class Runner:
 
     def _as_query(self, tree: exp.Expr) -> None:
         """SUMMARIZE, DESCRIBE and COPY of a source or view of ours are of a query over it."""
-        table = tree.this if isinstance(tree, (exp.Describe, exp.Summarize, exp.Copy)) else None
-        reads = not (isinstance(tree, exp.Copy) and tree.args.get("kind"))
+        if not isinstance(tree, (exp.Describe, exp.Summarize, exp.Copy)):
+            return
+        table: exp.Expr = tree.this
         if isinstance(table, exp.Literal):
             table = exp.Table(this=exp.to_identifier(table.name, quoted=True))
-        ours = isinstance(table, exp.Table) and (
-            is_media_file(table.name) or self.views.finds(table))
-        if ours and reads and not isinstance(tree, exp.Describe):
-            tree.set("this", exp.select("*").from_(table).subquery())
-        elif ours and is_media_file(table.name):
+        if not isinstance(table, exp.Table) or (isinstance(tree, exp.Copy) and tree.args["kind"]):
+            return
+        if is_media_file(table.name):
             tree.set("this", exp.select("*").from_(table))
+        elif self.views.finds(table) and not isinstance(tree, exp.Describe):
+            tree.set("this", exp.select("*").from_(table))
+        if isinstance(tree.this, exp.Select) and not isinstance(tree, exp.Describe):
+            tree.set("this", tree.this.subquery())
 
     def _create_view(self, tree: exp.Create, parameters: Parameters) -> Answer:
         if parameters:
@@ -232,11 +235,13 @@ class Runner:
             return Answer(self._tables["MODELS"]())
         return Answer(self._tables["MODELS"](statement.rest(2).strip().strip("'\"")))
 
-    def explain(self, wanted: Explain, parameters: Parameters) -> Answer:
+    def explain(
+        self, wanted: Explain, parameters: Parameters, owns_transaction: bool
+    ) -> Answer:
         """The plan of a statement as a table; with ANALYZE, run and measured."""
         from mlsql.exec.explaining import explained
 
-        return explained(self, wanted, parameters)
+        return explained(self, wanted, parameters, owns_transaction)
 
     # --- what is shared -------------------------------------------------------------------
 

@@ -22,24 +22,41 @@ _OURS = (
 )
 
 
-# Strings, quoted names, comments and dollar-quoted texts, which hold no parameters; then one.
-_PARAMETER = re.compile(
-    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|(\$)(?=\w)""", re.S)
+# Strings, quoted names and comments, in which a dollar is a dollar; then a dollar-quoted text.
+_DOLLARS = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|\$(\w*)\$(.*?)\$\1\$""", re.S)
 
 
-def _mark_parameters(sql: str) -> str:
-    """$name as @name: sqlglot takes what stands between two dollars for a dollar-quoted text."""
-    return _PARAMETER.sub(lambda found: "@" if found[2] else found[0], sql)
+def _requote(sql: str, keep: bool) -> str:
+    """Dollar-quoted texts as common strings, so that what begins with a dollar is a parameter.
+
+    sqlglot takes what stands between any two dollars for such a text. Without `keep` a text becomes
+    a string of the same length, whatever it says: enough to find where a statement ends.
+    """
+    def quoted(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return found[0]
+        if not keep:
+            return f"'{'x' * (len(found[0]) - 2)}'"
+        return f"'{found[2].replace(_QUOTE, 2 * _QUOTE)}'".ljust(len(found[0]))
+
+    return _DOLLARS.sub(quoted, sql) if "$" in sql else sql
+
+
+_QUOTE = "'"
 
 
 class MlsqlDialect(DuckDB):
     """DuckDB's dialect as mlsql reads it."""
 
-    def tokenize(self, sql: str, **options: Any) -> list[Token]:
+    def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
         """The tokens of a text, at their own places in it."""
-        return list(super().tokenize(_mark_parameters(sql), **options))
+        return list(super().tokenize(_requote(sql, self._keeps_texts), dialect))
+
+    _keeps_texts: ClassVar[bool] = True
 
     class Tokenizer(DuckDB.Tokenizer):
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
         # ClickHouse's SETTINGS clause would hide the table function settings().
         KEYWORDS = {k: v for k, v in DuckDB.Tokenizer.KEYWORDS.items() if k != "SETTINGS"}
 
@@ -68,6 +85,8 @@ class MlsqlDialect(DuckDB):
 
 class WordsDialect(MlsqlDialect):
     """The same, with commands read as words: sqlglot takes what follows EXPLAIN as one string."""
+
+    _keeps_texts = False
 
     class Tokenizer(MlsqlDialect.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
