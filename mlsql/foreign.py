@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -46,6 +46,24 @@ def translated(error: duckdb.Error, message: str | None = None) -> errors.Error:
         if isinstance(error, theirs):
             return ours(text)
     return errors.DatabaseError(text)
+
+
+def placed(
+    error: duckdb.Error, connection: duckdb.DuckDBPyConnection, sql: str, parameters: Any = None
+) -> duckdb.Error:
+    """The same complaint with a picture of its place in the statement, where there is one.
+
+    DuckDB draws it for what is executed, not for relations. Only what did not bind is tried
+    again: it has changed nothing, and does not bind now either.
+    """
+    unbound = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+    if not isinstance(error, unbound) or "\n\nLINE " in str(error):
+        return error
+    try:
+        connection.execute(sql, parameters)
+    except unbound as drawn:
+        return drawn
+    return error
 
 
 def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:

@@ -130,7 +130,9 @@ class Session:
         """Make a callable over a batch of inputs a model; options as in `mlsql.model`."""
         from mlsql.udfs.callables import spec_of
 
-        self._runner.registry.register(spec_of(model, name=name, **options), replace=True)
+        spec = spec_of(model, name=name, **options)
+        self._runner.check(spec)
+        self._runner.registry.register(spec, replace=True)
 
     @property
     def models(self) -> list[str]:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from mlsql.display import Style, box, cell, printable, text, width
 from mlsql.errors import DataError, InterfaceError, NotSupportedError
 from mlsql.exec.stats import ModelStats, Stats
+from mlsql.foreign import placed
 from mlsql.image import Image
 from mlsql.result import Outcome, Result
 from mlsql.values import _short_float
@@ -186,6 +187,20 @@ def test_errors_of_duckdb_are_ours(ask: Callable[..., Result]) -> None:
         with pytest.raises(DataError, match="Could not convert") as caught:
             use(result)
         assert isinstance(caught.value.__cause__, duckdb.Error)
+
+
+def test_an_error_gets_its_place_back() -> None:
+    con = duckdb.connect()
+    for sql in ("SELECT nope", "SELECT lenght(1)", "FROM gone"):
+        with pytest.raises(duckdb.Error) as caught:
+            con.sql(sql)
+        assert "LINE 1: " + sql in str(placed(caught.value, con, sql))
+    with pytest.raises(duckdb.ConversionException) as caught:
+        con.sql("SELECT 'x'::INT").fetchall()
+    assert placed(caught.value, con, "SELECT 'x'::INT") is caught.value  # it was run: not again
+    with pytest.raises(duckdb.Error) as caught:
+        con.sql("SELECT $1 + nope", params=[1])
+    assert "LINE 1: " in str(placed(caught.value, con, "SELECT $1 + nope", [1]))
 
 
 def test_frames(ask: Callable[..., Result]) -> None:

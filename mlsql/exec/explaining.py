@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+import re
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mlsql.planner.nodes import Materialise, Stage
 from mlsql.udfs.types import arrow_type
 
 if TYPE_CHECKING:
+    from mlsql.exec.sources import Sources
     from mlsql.exec.statement import Answer, Runner
 
 _KINDS = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
@@ -40,6 +42,7 @@ def explained(
                        resolved(runner.settings.text("device")))
         if wanted.verbose:
             rows += [ExplainRow("", "rule", line) for line in plan.trace]
+        rows = [_readable(row, sources) for row in rows]
     finally:
         sources.close()
     if not wanted.analyze:
@@ -48,6 +51,15 @@ def explained(
     rows += _measured(ran)
     return Answer(_table(rows, wanted.json), None, ran.stats, ran.errors, ran.notes,
                   ran.used_models)
+
+
+def _readable(row: ExplainRow, sources: Sources) -> ExplainRow:
+    """The row with sources as they were written, and names that are the same every time."""
+    step, detail = row.step, row.detail
+    for name, written in sources.written.items():
+        detail = detail.replace(name, written)
+    short = re.compile(r"mlsql_\d+_")
+    return replace(row, step=short.sub("", step), detail=short.sub("", detail))
 
 
 def _counts(runner: Runner, stage: Stage, made: set[str]) -> Counts:

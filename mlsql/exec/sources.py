@@ -44,6 +44,7 @@ class Sources:
     functions: Mapping[str, TableFunction]
     prefix: str
     errors: list[RowError] = field(default_factory=list)
+    written: dict[str, str] = field(default_factory=dict)  # by name, the source that it holds
     _names: list[str] = field(default_factory=list)
 
     def resolve(self, tree: exp.Expr) -> exp.Expr:
@@ -133,6 +134,9 @@ class Sources:
         name = f"{self.prefix}_src{len(self._names)}"
         self.connection.register(name, rows)
         self._names.append(name)
+        bare = table.copy()
+        bare.set("alias", None)
+        self.written[name] = to_sql(bare)
         table.set("this", exp.to_identifier(name))
         if not table.alias:
             named = table.args.get("alias") or exp.TableAlias()

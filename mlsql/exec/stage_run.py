@@ -77,7 +77,7 @@ class StageRun:
 
     def _keep_evaluated(self, rows: pa.Table) -> None:
         assert self._stage.early is not None
-        names = [name for name, _ in self._stage.columns]
+        names = [*(name for name, _ in self._stage.columns), "mlsql_n"]
         with registered(self._use.connection, "mlsql_seen", rows.select(names)):
             self._use.connection.execute(
                 f"CREATE TEMP TABLE {self._stage.early.table} AS FROM mlsql_seen")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mlsql.exec.limits import Guardrails
     from mlsql.exec.share import Executor, RowError
     from mlsql.planner.nodes import Plan
+    from mlsql.udfs.spec import ModelSpec
 
 _CHANGES_CATALOG = {"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "USE", "ROLLBACK", "IMPORT",
                     "ABORT", "COMMIT"}
@@ -84,6 +85,20 @@ class Runner:
         name = word.upper()
         return (name in functions() or name in READERS or name in self._tables
                 or self.registry.own(word) is not None)
+
+    def check(self, spec: ModelSpec) -> None:
+        """Refuse a model that no statement could call: its types or its name are taken."""
+        import duckdb
+
+        for what, kind in (("input", spec.input_type), ("output", spec.output_type)):
+            try:
+                self.connection.execute(f"SELECT NULL::{kind}").fetchall()
+            except duckdb.Error as error:
+                raise ProgrammingError(f"{spec.name}: {what} {kind!r} is no type of DuckDB's: "
+                                       f"{str(error).splitlines()[0]}") from error
+        taken = spec.name.upper() in functions() or spec.name.upper() in self._tables
+        if taken or self.context().function_type(spec.name) is not None:
+            raise ProgrammingError(f"{spec.name!r} is a function already: name the model otherwise")
 
     def plain(self, statement: Statement, parameters: Parameters) -> Answer:
         """A statement that DuckDB runs as it came."""

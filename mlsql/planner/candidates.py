@@ -113,7 +113,7 @@ def tried(node: exp.Expr) -> exp.Expr:
 
     The statement itself raises, if the row matters to it. TRY takes no subquery.
     """
-    if isinstance(node, (exp.Column, exp.Literal)) or node.find(exp.Subquery, exp.Exists, exp.In):
+    if isinstance(node, (exp.Column, exp.Literal)) or node.find(exp.Query, exp.Exists, exp.In):
         return node.copy()
     raises = any(f.name.upper() == "ERROR" for f in node.find_all(exp.Anonymous))
     if raises or node.find(exp.AggFunc, exp.Window):

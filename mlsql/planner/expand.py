@@ -10,7 +10,7 @@ from mlsql.planner.context import Context
 from mlsql.planner.headings import name_item
 from mlsql.planner.names import Names, finished
 from mlsql.planner.shape import key_items
-from mlsql.planner.trees import Query, ctes, is_volatile, nested, own, sources
+from mlsql.planner.trees import WRITTEN, Query, calls_models, ctes, is_volatile, nested, own, sources
 from mlsql.udfs.function import Function, functions, output, read_call
 from mlsql.udfs.media import as_media, fitted, is_media
 
@@ -85,7 +85,9 @@ class _Expander:
             given[place] = _picture(function, given[place], type)
         self._check_labels(function, given, scope)
         _name_projection(node, self._context)
-        node.replace(function.expand(read_call(function, given, type), self._context))
+        expanded = function.expand(read_call(function, given, type), self._context)
+        expanded.meta[WRITTEN] = to_sql(node)
+        node.replace(expanded)
 
     def _check_labels(
         self, function: Function, given: list[exp.Expr], scope: exp.Select | None
@@ -105,7 +107,9 @@ class _Expander:
         _name_projection(node, self._context)
         argument = node.expressions[0]
         type = self._type(argument, scope)
-        node.replace(output(spec, fitted(spec, argument, type)))
+        asked = output(spec, fitted(spec, argument, type))
+        asked.meta[WRITTEN] = to_sql(node)
+        node.replace(asked)
 
     def _type(self, node: exp.Expr, scope: exp.Select | None) -> str | None:
         if isinstance(node, exp.Literal) and node.is_string:
@@ -125,7 +129,8 @@ class _Expander:
 
     def _open_aliases(self, scope: exp.Select) -> None:
         """Put the expression in the place of an alias that stands for a call."""
-        if not self._calls(scope):
+        if not any(self._is_ours(n) for n in scope.find_all(exp.Anonymous)) and \
+                not calls_models(scope):
             return
         # Not only those that hide a call: what a call or a condition beside it names must be
         # there for the candidates, too, which have no such items.

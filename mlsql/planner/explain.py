@@ -56,7 +56,19 @@ def explain(
             ms_per_call=context.cost_ms(lookup.spec)))
     rows += [ExplainRow("", "note", note) for note in plan.notes]
     rows.append(ExplainRow("final", "sql", to_sql(plan.final)))
+    rows.append(_total(rows))
     return rows
+
+
+def _total(rows: list[ExplainRow]) -> ExplainRow:
+    """What is expected in all; no figure where some part of it cannot be told yet."""
+    made = [row for row in rows if row.operation in ("infer", "look up")]
+    known = all(row.calls is not None for row in made)
+    return ExplainRow(
+        "total", "total", "" if known else "what later stages will cost is not known yet",
+        calls=sum(row.calls or 0 for row in made) if known else None,
+        cached=sum(row.cached or 0 for row in made) if known else None,
+        seconds=sum(row.seconds or 0.0 for row in made) if known else None)
 
 
 def _stage(

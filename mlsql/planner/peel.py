@@ -32,6 +32,7 @@ from mlsql.planner.substitute import QUERY, allows_subquery, look_up, look_up_ca
 from mlsql.planner.trees import (
     Query,
     aliased,
+    as_written,
     calls_models,
     conjuncts,
     ctes,
@@ -353,7 +354,7 @@ class Peeler:
         spoken = self.names.sources_of(scope, condition) if only is not None else None
         if only is not None and not (spoken is not None and spoken <= only):
             calls = [k for call in mine for k in builder.add([call], call)]
-            return Conjunct(tuple(calls), None, to_sql(condition))
+            return Conjunct(tuple(calls), None, as_written(condition))
         return builder.conjunct(condition, mine)
 
     def _finish(

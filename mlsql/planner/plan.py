@@ -64,6 +64,13 @@ def _see_evaluated_only(stage: Stage) -> None:
             for name, node in stage.columns]
     seen = exp.Exists(this=exp.select("1").from_(table).where(*same, copy=False))
     stage.scope.where(seen, copy=False)
+    if stage.scope.args.get("order") is None:
+        # The first rows that pass, in the order in which they were looked at: a join keeps none.
+        first = exp.select(exp.column("mlsql_n", table=table)).from_(table).where(
+            *[c.copy() for c in same], copy=False)
+        stage.scope.order_by(exp.Ordered(this=first.subquery()), copy=False)
+        if stage.scope.args.get("limit") is None:
+            stage.scope.limit(stage.early.rows, copy=False)
 
 
 def _lose_unusable(stage: Stage) -> None:

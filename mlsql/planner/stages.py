@@ -10,7 +10,7 @@ from sqlglot import exp
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.guards import guards
 from mlsql.planner.nodes import Conjunct, ModelCall
-from mlsql.planner.trees import calls_models, is_volatile
+from mlsql.planner.trees import as_written, calls_models, is_volatile
 from mlsql.udfs.function import ModelOutput
 
 _PARTS = (exp.Lambda, exp.DataType, exp.If, exp.PropertyEQ, exp.Kwarg, exp.Slice, exp.Interval)
@@ -34,8 +34,7 @@ class StageBuilder:
         """A condition of WHERE: the stage's calls in it, and the condition over its columns."""
         calls = self.add(wanted, condition)
         judged = self.translate(condition)
-        text = to_sql(condition)
-        return Conjunct(calls, judged, text)
+        return Conjunct(calls, judged, as_written(condition))
 
     def add(self, wanted: Iterable[ModelOutput], root: exp.Expr) -> tuple[int, ...]:
         """The numbers of the calls; new ones are added with the conditions they stand under."""
@@ -79,6 +78,8 @@ class StageBuilder:
     def _plain(self, node: exp.Expr) -> exp.Expr | None:
         if is_volatile(node) or node.find(exp.AggFunc, exp.Window):
             return None
+        if isinstance(node, (exp.Any, exp.All)):
+            return None  # a part of the comparison before it
         if not node.find(exp.Column, exp.Subquery, exp.Exists, exp.Parameter):
             return node.copy() if self._may_stand(node, deep=True) else None
         if _free_of_lambdas(node) and _is_value(node):

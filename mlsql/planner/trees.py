@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from mlsql.parser.dialect import to_sql
 from mlsql.udfs.function import ModelOutput
 
 Query = (exp.Select, exp.SetOperation)
@@ -84,6 +85,18 @@ def is_volatile(node: exp.Expr) -> bool:
     if node.find(exp.Rand, exp.Uuid, exp.TableSample) is not None:
         return True
     return any(f.name.upper() in VOLATILE for f in node.find_all(exp.Anonymous))
+
+
+WRITTEN = "mlsql_written"  # a key of meta: the call that an expression was expanded from
+
+
+def as_written(tree: exp.Expr) -> str:
+    """The SQL of an expression with model functions as they were called, not as they expand."""
+    copied = exp.paren(tree.copy(), copy=False)
+    for node in list(copied.walk()):
+        if WRITTEN in node.meta and node.parent is not None:
+            node.replace(exp.Var(this=node.meta[WRITTEN]))
+    return to_sql(copied.this)
 
 
 def aliased(node: exp.Expr) -> str:
