@@ -6,7 +6,7 @@ import importlib
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -60,8 +60,13 @@ class Result:
         run: Callable[[], Outcome],
         explain: Callable[[], Result] | None = None,
         interrupt: Callable[[], object] | None = None,
+        turn: AbstractContextManager[object] | None = None,
     ) -> None:
-        """`interrupt` ends what `run` has started; it is what Ctrl-C calls."""
+        """`interrupt` ends what `run` has started; it is what Ctrl-C calls.
+
+        `turn` is held while the connection is used, which takes one call at a time.
+        """
+        self._turn = turn or nullcontext()
         self._run = run
         self._explain = explain
         self._interrupt = interrupt
@@ -134,19 +139,27 @@ class Result:
         """What running gave; it runs now unless it has. A failed run is tried again next time."""
         with self._lock:
             if self._outcome is None:
-                outcome = self._guarded(self._run)
-                with own_errors():
-                    self._kinds = [] if outcome.rows is None else _kinds(outcome.rows)
+                outcome, self._kinds = self._guarded(self._ran)
                 if outcome.names is not None:
                     kinds = [kind for _, kind in self._kinds]
                     self._kinds = list(zip(outcome.names, kinds, strict=True))
                 self._rows, self._outcome = outcome.rows, outcome
             return self._outcome
 
+    def _ran(self) -> tuple[Outcome, list[tuple[str, DuckDBPyType]]]:
+        outcome = self._run()
+        return outcome, [] if outcome.rows is None else _kinds(outcome.rows)
+
     def _guarded(self, work: Callable[[], T]) -> T:
         """What DuckDB gives: its errors become ours, and Ctrl-C ends it."""
+        def in_turn() -> T:
+            with self._turn:
+                return work()
+
         with own_errors():
-            return work() if self._interrupt is None else interruptible(work, self._interrupt)
+            if self._interrupt is None:
+                return in_turn()
+            return interruptible(in_turn, self._interrupt)
 
     # --- its rows -------------------------------------------------------------------------
 
@@ -168,6 +181,8 @@ class Result:
         with self._lock:
             if self._table is not None:
                 return self._table.to_reader()
+            if not _is_reader(self._rows):
+                return self.arrow().to_reader()  # held in memory: a reader would block DuckDB
             rows = self._take()
             reader = self._guarded(
                 lambda: pa.table({}).to_reader() if rows is None else _reader(rows))
@@ -292,6 +307,10 @@ class Result:
         for _ in range(total - head - tail):
             yield ()
         yield from seen
+
+
+def _is_reader(rows: Any) -> bool:
+    return hasattr(rows, "read_next_batch")
 
 
 def _is_arrow(rows: Any) -> bool:

@@ -54,12 +54,13 @@ class Session:
         """Run the statements now, in order; the result is the last one's."""
         outcome = self._run_all(sql, parameters)
         return Result(lambda: outcome, lambda: self.sql(f"EXPLAIN {sql}", parameters),
-                      self.interrupt)
+                      self.interrupt, self._lock)
 
     def sql(self, sql: str, parameters: Parameters = None) -> Result:
         """The same, run when rows are first asked for."""
         return Result(lambda: self._run_all(sql, parameters),
-                      lambda: self.sql(f"EXPLAIN {sql}", parameters), self.interrupt)
+                      lambda: self.sql(f"EXPLAIN {sql}", parameters), self.interrupt,
+                      self._lock)
 
     def _run_all(self, sql: str, parameters: Parameters) -> Outcome:
         statements = split(sql)
@@ -110,8 +111,8 @@ class Session:
     def _refuse_slip(self, name: str) -> None:
         """A setting that neither knows, and that is nearly one of ours."""
         theirs = self.connection.execute(
-            "SELECT count(*) FROM duckdb_settings() WHERE name = lower($1)", [name]).fetchone()
-        if difflib.get_close_matches(name.lower(), SETTINGS, 1, 0.75) and theirs == (0,):
+            "SELECT count(*) FROM duckdb_settings() WHERE name = lower($1)", [name]).fetchall()
+        if difflib.get_close_matches(name.lower(), SETTINGS, 1, 0.75) and theirs == [(0,)]:
             known(name)
 
     # --- what it knows --------------------------------------------------------------------

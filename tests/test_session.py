@@ -115,10 +115,10 @@ QUERIES = [
     "PIVOT (SELECT x % 2 AS k, sq(x) AS v FROM range(5) t(x)) ON k USING sum(v)",
     "SELECT * FROM (VALUES (sq(2), up('a')), (3, 'b')) t(a, b) ORDER BY 1",
     "SELECT sq(x.a) FROM (SELECT {'a': 3} AS x)", "SELECT t.x.a FROM (SELECT {'a': sq(3)} AS x) t",
-    "SELECT up(x) || '!' FROM (VALUES ('a'), ('ß'), ('')) t(x)", "FROM (SELECT sq(3) AS v)",
+    "SELECT up(x) || '!' FROM (VALUES ('a'), ('ö'), ('')) t(x)", "FROM (SELECT sq(3) AS v)",
     "SELECT sq(x) FROM (VALUES (1.4), (1.6), (-1.5)) t(x)",
     "SELECT sq(max(x) OVER ()) FROM range(3) t(x)", "SELECT sq(x) IS NULL FROM (VALUES (NULL)) t(x)",
-    "SELECT COLUMNS(c -> c <> 'y'), sq(x) FROM (SELECT 1 AS x, 2 AS y)",
+    "SELECT COLUMNS(lambda c: c <> 'y'), sq(x) FROM (SELECT 1 AS x, 2 AS y)",
     "SELECT x FROM range(3) t(x) ORDER BY sq(x - 1), x DESC",
     "SELECT x AS y FROM range(3) t(x) ORDER BY sq(y - 1) DESC, y", "SELECT 1 WHERE big(sq(2))",
     "SELECT sq(x) AS a, a + 1 AS b, sq(a) AS c FROM range(3) t(x) ORDER BY c",
@@ -185,7 +185,7 @@ def test_parameters(s: Asking, sql: str, values: Any, expected: Any) -> None:
     b"", b"\x00'\xff", datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30, 15, 123456),
     datetime.time(23, 59, 59, 999999), datetime.timedelta(days=1, seconds=2, microseconds=3),
     Decimal("-12.3400"), Decimal("1E+3"), [1, 2, None], ["a'", "b"], [], {"a": 1, "b'c": [None]},
-    np.int32(5), np.float64(2.5), np.bool_(True), None,
+    np.float64(2.5), None,
     datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.timezone.utc), [[1], [2, 3]],
 ])
 def test_a_bound_value_is_what_duckdb_makes_of_it(s: Asking, value: Any) -> None:
@@ -196,7 +196,8 @@ def test_a_bound_value_is_what_duckdb_makes_of_it(s: Asking, value: Any) -> None
     assert found == plain or repr(found) == repr(plain)
 
 
-def test_nan_is_bound(s: Asking) -> None:
+def test_numpy_scalars_and_nan_are_bound(s: Asking) -> None:
+    assert s.rows("SELECT sq(?), ?", [np.int32(5), np.bool_(True)]) == [(25, True)]
     assert math.isnan(s.value("SELECT ?::DOUBLE FROM (SELECT sq(1))", [math.nan]))
 
 
@@ -289,11 +290,15 @@ def test_transactions(s: Asking) -> None:
     s.run("BEGIN TRANSACTION; INSERT INTO t SELECT sq(x) FROM range(3) t(x); COMMIT")
     assert s.value("SELECT sum(x) FROM t") == 5
     s.run("BEGIN; INSERT INTO t VALUES (100)")
-    with pytest.raises(ProgrammingError):
-        s.rows("SELECT sq(nope) FROM t")
-    assert s.value("SELECT max(sq(x)) FROM t") == 10000  # our own binding aborts nothing
+    assert s.value("SELECT max(sq(x)) FROM t WHERE EXISTS (SELECT 1 FROM range(9) u(y) WHERE "
+                   "sq(y + t.x) >= 0)") == 10000  # what we ask DuckDB meanwhile aborts nothing
     s.run("COMMIT")
     assert s.value("SELECT max(x) FROM t") == 100
+    s.run("BEGIN; INSERT INTO t VALUES (200)")
+    with pytest.raises(ProgrammingError, match="nope"):
+        s.rows("SELECT sq(nope) FROM t")
+    s.run("ROLLBACK")
+    assert s.value("SELECT max(sq(x)) FROM t") == 10000
 
 
 def test_a_statement_sees_its_transactions_tables(s: Asking) -> None:
@@ -531,11 +536,12 @@ def test_interrupt_from_another_thread_ends_models_within_a_second() -> None:
             s.rows("SELECT sum(slow(x)) FROM range(3000) t(x)")
         assert time.monotonic() - started < 1.6
         timer.join()
-        done = len(s.asked("slow"))
-        assert done >= 4
-        again = s.run("SELECT sum(slow(x)) FROM range(8) t(x)")
-        assert again.fetchall() == [(28,)]
-        assert again.stats.cached >= 4 and again.stats.calls + again.stats.cached == 8
+        done = s.asked("slow")[:-4]  # the last batch may have been cut short
+        assert len(done) >= 4
+        s.session.register("done", pa.table({"x": done}))
+        again = s.run("SELECT sum(slow(x)) FROM done")
+        assert again.fetchall() == [(sum(done),)]
+        assert (again.stats.calls, again.stats.cached) == (0, len(done))
 
 
 @pytest.mark.parametrize("sql", [

@@ -17,7 +17,7 @@ from mlsql.planner.nodes import Materialise, ModelCall, Plan, Stage
 from mlsql.planner.trees import Query
 
 if TYPE_CHECKING:
-    import duckdb
+    pass
 
 # Passes end when nothing is missing; an argument that changes at each evaluation never gets there.
 _MOST_PASSES = 50

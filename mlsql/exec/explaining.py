@@ -35,7 +35,8 @@ def explained(
     text = number_markers(one(wanted.inner))
     sources = runner.sources()
     try:
-        plan = runner.planned(bind(parse(text), parameters), sources, text)
+        tree = sources.resolve(runner.views.expand(bind(parse(text), parameters)))
+        plan = runner.planned(tree, text)
         made = {s.name for s in plan.stores} | {
             n.table for n in plan.nodes if isinstance(n, Materialise)}
         rows = explain(plan, runner.context(), lambda stage: _counts(runner, stage, made),

@@ -110,7 +110,7 @@ def row_failed(error: RowError) -> DataError:
         failed: DataError = MediaError(error.message, error.uri, error.frame)
     elif error.model is not None:
         on = f" on {where(error)}" if where(error) else ""
-        said = "" if error.model in error.message else f"model {error.model!r} failed{on}: "
+        said = "" if repr(error.model) in error.message else f"model {error.model!r} failed{on}: "
         failed = ModelOutputError(said + error.message, error.model)
     else:
         failed = DataError(error.message)

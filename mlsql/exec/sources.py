@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -79,6 +80,10 @@ class Sources:
         if made is None:
             return None
         arguments = [self._constant(node) for node in call.expressions]
+        try:
+            inspect.signature(made).bind(*arguments)
+        except TypeError as error:
+            raise ProgrammingError(f"{name.lower()}(): {error}") from None
         return made(*arguments), name.lower()
 
     def _read(self, name: str, paths: Any, options: dict[str, Any]) -> pa.Table:
@@ -107,6 +112,10 @@ class Sources:
                 if name not in _VIDEO_OPTIONS:
                     raise unknown("option", name, _VIDEO_OPTIONS, f"of {call.name.upper()}")
                 options[name] = self._constant(node.expression)
+                if name == "keyframes" and not isinstance(options[name], bool):
+                    raise ProgrammingError(
+                        f"{call.name.upper()}: keyframes takes true or false, "
+                        f"not {options[name]!r}")
             else:
                 paths.append(self._constant(node))
         if len(paths) != 1:

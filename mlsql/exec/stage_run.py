@@ -216,7 +216,7 @@ class StageRun:
     def _store(
         self, learned: list[list[tuple[pa.Array, pa.Array]]], unknown: dict[str, _Unknown]
     ) -> None:
-        """Put what a chunk has learned into the stores, for each argument that is the same input."""
+        """Put what a chunk has learned into the stores, for every argument of the same input."""
         for store in dict.fromkeys(self._stores):
             pieces = [piece for i, own in enumerate(learned) if self._stores[i] is store
                       for piece in own]

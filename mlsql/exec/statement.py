@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from mlsql.config import Settings
-from mlsql.errors import Interrupted, NotSupportedError, ProgrammingError, TimeLimit
+from mlsql.errors import InternalError, Interrupted, NotSupportedError, ProgrammingError, TimeLimit
 from mlsql.exec.measured import Measurements
 from mlsql.exec.sources import READERS, Sources, is_media_file
 from mlsql.exec.stats import Stats
@@ -144,24 +145,44 @@ class Runner:
         if isinstance(tree, exp.Create) and tree.kind == "VIEW":
             return self._create_view(tree, parameters)
         sources = self.sources()
+        resolved = sources.resolve(self.views.expand(tree))
         try:
-            planned = self.planned(tree, sources, text)
-            return self._run(planned, sources, text, owns_transaction)
+            return self._peeled_or_recorded(resolved, sources, text, owns_transaction)
         finally:
             sources.close()
             if not isinstance(tree, (exp.Query, exp.Copy)):
                 self.views.forget()
 
-    def planned(self, tree: exp.Expr, sources: Sources, text: str) -> Plan:
-        """The plan of a statement; what does not bind is an error that points into its text."""
+    def _peeled_or_recorded(
+        self, tree: exp.Expr, sources: Sources, text: str, owns_transaction: bool
+    ) -> Answer:
+        """Run the peeled plan; if it is one that DuckDB does not take, all calls are recorded.
+
+        A statement that binds as it was written is then a fault of the plan, not of the user's.
+        """
+        planned = None
+        try:
+            planned = self.planned(tree.copy(), text)
+            return self._run(planned, sources, text, owns_transaction)
+        except (InternalError, ProgrammingError):
+            # Without a plan the statement itself does not bind.
+            ours = planned is not None or sys.exc_info()[0] is InternalError
+            if not ours or not owns_transaction or not self.peels:
+                raise
+        recorded = replace(self.planned(tree, text, peels=False), notes=(
+            "recorded, because the plan for it did not bind",))
+        return self._run(recorded, sources, text, owns_transaction)
+
+    def planned(self, resolved: exp.Expr, text: str, peels: bool | None = None) -> Plan:
+        """The plan of a statement over tables; what does not bind is an error with its place."""
         import duckdb
 
         from mlsql.planner.plan import plan
 
-        resolved = sources.resolve(self.views.expand(tree))
         prefix = f"mlsql_{next(self._numbers)}"
         try:
-            return plan(resolved, self.context(), prefix, peels=self.peels,
+            return plan(resolved, self.context(), prefix,
+                        peels=self.peels if peels is None else peels,
                         skips=self.settings.text("on_error") == "skip")
         except ProgrammingError as error:
             if not isinstance(error.__cause__, duckdb.Error):
@@ -215,9 +236,8 @@ class Runner:
             table = exp.Table(this=exp.to_identifier(table.name, quoted=True))
         if not isinstance(table, exp.Table) or (isinstance(tree, exp.Copy) and tree.args["kind"]):
             return
-        if is_media_file(table.name):
-            tree.set("this", exp.select("*").from_(table))
-        elif self.views.finds(table) and not isinstance(tree, exp.Describe):
+        view = self.views.finds(table) and not isinstance(tree, exp.Describe)
+        if view or is_media_file(table.name):
             tree.set("this", exp.select("*").from_(table))
         if isinstance(tree.this, exp.Select) and not isinstance(tree, exp.Describe):
             tree.set("this", tree.this.subquery())
@@ -269,8 +289,8 @@ class Runner:
 
     def sources(self) -> Sources:
         """What puts tables in the place of media sources, for one statement."""
-        return Sources(self.connection, self.limits(), self.listings(), self.settings.text("on_error"),
-                       self._tables, f"mlsql_{next(self._numbers)}")
+        return Sources(self.connection, self.limits(), self.listings(),
+                       self.settings.text("on_error"), self._tables, f"mlsql_{next(self._numbers)}")
 
     def listings(self) -> Path | None:
         """Where listings of videos are kept; None where the cache is off."""

@@ -78,7 +78,7 @@ def _plain(values: pa.Array) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-class registered:  # noqa: N801 - used as a function
+class registered:
     """An Arrow table under a name, for the length of a block."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from mlsql.parser.dialect import DIALECT
 from mlsql.planner.guards import guards
 from mlsql.planner.names import with_ctes
 from mlsql.planner.shape import group_keys, resolved_order
@@ -24,7 +25,8 @@ Columns = Sequence[tuple[str, exp.Expr]]
 
 def candidates(
     scope: exp.Select, columns: Columns, *, join: int | None = None, grouped: bool = False,
-    only: frozenset[int] | None = None, top: int | None = None,
+    only: frozenset[int] | None = None, top: int | None = None, before: int | None = None,
+    more: Sequence[exp.Expr] = (),
 ) -> exp.Select:
     """The distinct values of `columns` over the rows of `scope` that reach the place asked for.
 
@@ -32,10 +34,15 @@ def candidates(
     the ON of that join: its sources so far, the two sides taken together wherever the rest of ON
     allows. With `grouped`, it is above GROUP BY. With `only`, the other sources (joined by inner
     joins, and tied to these by no known condition) need just have a row. With `top`, only the
-    first so many rows of the scope's order count, and those that tie with the last of them.
+    first so many rows of the scope's order count, and those that tie with the last of them. With
+    `before`, the place is the source of that join: the sources before it, where `more` holds.
     """
     query = exp.Select(expressions=[exp.alias_(tried(e), name) for name, e in columns])
-    if only is not None:
+    if before is not None:
+        _take_sources(query, scope, before - 1)
+        for condition in more:
+            query.where(condition.copy(), copy=False)
+    elif only is not None:
         _take_some(query, scope, only)
     else:
         _take_sources(query, scope, join)
@@ -46,6 +53,8 @@ def candidates(
         if keys is not None:
             query.set("group", keys)
         _filter(query, scope, "having")
+        if keys is None:  # one group, of no rows even
+            query.having("count(*) >= 0", dialect=DIALECT, copy=False)
     if top is not None:
         rank = exp.Window(this=exp.Anonymous(this="rank"), order=resolved_order(scope))
         within = exp.LTE(this=rank, expression=exp.Literal.number(top))
@@ -73,7 +82,8 @@ def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> Non
     for i, node in enumerate(joins if join is None else joins[: join + 1]):
         copied = node.copy()
         if i == join or calls_models(copied.args.get("on") or exp.null()):
-            _open_join(copied)
+            for condition in _open_join(copied):
+                query.where(condition, copy=False)
         query.append("joins", copied)
 
 
@@ -90,12 +100,16 @@ def _take_some(query: exp.Select, scope: exp.Select, only: frozenset[int]) -> No
         query.set("where", exp.Where(this=exp.and_(*known, copy=False)))
 
 
-def _open_join(join: exp.Join) -> None:
-    """An inner join on what is known of ON: the pairs that the whole condition may be asked of."""
-    known = cheap(join.args.get("on"))
-    join.set("on", exp.and_(*[c.copy() for c in known], copy=False) if known else exp.true())
+def _open_join(join: exp.Join) -> list[exp.Expr]:
+    """Make it an inner join on nothing; what is known of ON, to be asked of the pairs instead.
+
+    In WHERE it may speak of scopes around this one, in ON of a lateral query it may not.
+    """
+    known = [c.copy() for c in cheap(join.args.get("on"))]
+    join.set("on", exp.true())
     for part in ("side", "kind", "method"):
         join.set(part, None)
+    return known
 
 
 def _filter(
@@ -103,9 +117,8 @@ def _filter(
 ) -> None:
     node = scope.args.get(clause)
     known = [*(cheap(node.this) if node is not None else []), *more]
-    if known:
-        kind = exp.Where if clause == "where" else exp.Having
-        query.set(clause, kind(this=exp.and_(*[c.copy() for c in known], copy=False)))
+    for condition in known:
+        (query.where if clause == "where" else query.having)(condition.copy(), copy=False)
 
 
 def tried(node: exp.Expr) -> exp.Expr:

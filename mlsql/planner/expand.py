@@ -10,7 +10,17 @@ from mlsql.planner.context import Context
 from mlsql.planner.headings import name_item
 from mlsql.planner.names import Names, finished
 from mlsql.planner.shape import key_items
-from mlsql.planner.trees import WRITTEN, Query, calls_models, ctes, is_volatile, nested, own, sources
+from mlsql.planner.trees import (
+    WRITTEN,
+    Query,
+    calls_models,
+    ctes,
+    is_volatile,
+    nested,
+    own,
+    shown,
+    sources,
+)
 from mlsql.udfs.function import Function, functions, output, read_call
 from mlsql.udfs.media import as_media, fitted, is_media
 
@@ -86,7 +96,7 @@ class _Expander:
         self._check_labels(function, given, scope)
         _name_projection(node, self._context)
         expanded = function.expand(read_call(function, given, type), self._context)
-        expanded.meta[WRITTEN] = to_sql(node)
+        expanded.meta[WRITTEN] = shown(node)
         node.replace(expanded)
 
     def _check_labels(
@@ -95,7 +105,8 @@ class _Expander:
         """A label that is no literal must be text, too."""
         for name, node in zip(function.arguments, given, strict=False):
             kind = self._type(node, scope) if name == "label" else None
-            if kind is not None and not kind.startswith(("VARCHAR", "ENUM", "NULL", '"NULL"')):
+            text = kind in (None, "VARCHAR", "NULL", '"NULL"') or str(kind).startswith("ENUM")
+            if not text:
                 raise ProgrammingError(f"{function.name}: a label is text, not {kind}")
 
     def _predict(self, node: exp.Anonymous, scope: exp.Select | None) -> None:
@@ -108,7 +119,7 @@ class _Expander:
         argument = node.expressions[0]
         type = self._type(argument, scope)
         asked = output(spec, fitted(spec, argument, type))
-        asked.meta[WRITTEN] = to_sql(node)
+        asked.meta[WRITTEN] = shown(node)
         node.replace(asked)
 
     def _type(self, node: exp.Expr, scope: exp.Select | None) -> str | None:
@@ -136,10 +147,19 @@ class _Expander:
         # there for the candidates, too, which have no such items.
         hidden = {item.alias.lower(): item.this for item in scope.expressions
                   if isinstance(item, exp.Alias) and not is_volatile(item)}
-        for column in list(own(scope, exp.Column)):
-            name = column.name.lower()
-            if name in hidden and not column.table and self._opens(scope, column):
-                column.replace(exp.paren(hidden[name].copy(), copy=False))
+        for _ in range(len(hidden)):  # an alias may stand for another
+            if not any([self._open(scope, c, hidden) for c in list(own(scope, exp.Column))]):
+                return
+
+    def _open(self, scope: exp.Select, column: exp.Column, hidden: dict[str, exp.Expr]) -> bool:
+        name = column.name.lower()
+        if name not in hidden or column.table or not self._opens(scope, column):
+            return False
+        meant: exp.Expr = exp.paren(hidden[name].copy(), copy=False)
+        if column.parent is scope:  # a whole item: it keeps its name
+            meant = exp.alias_(meant, column.name, quoted=True, copy=False)
+        column.replace(meant)
+        return True
 
     def _opens(self, scope: exp.Select, column: exp.Column) -> bool:
         clause = _clause(column, scope)

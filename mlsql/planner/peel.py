@@ -172,17 +172,33 @@ class Peeler:
         return table
 
     def _on(self, scope: exp.Select, number: int, join: exp.Join) -> None:
-        on = join.args.get("on")
-        if on is None or not calls_models(on):
+        self._unnested(scope, number, join)
+        if join.args.get("on") is None or not calls_models(join.args["on"]):
             return
-        self._nested(on, correlated=False)
-        for wanted in self._rounds(on):
+        self._nested(join.args["on"], correlated=False)
+        while wanted := [c for c in own(join.args["on"], ModelOutput) if self._ready(c)]:
             builder = self._builder()
-            filters = [self._conjunct(builder, c, wanted, scope, None) for c in conjuncts(on)
-                       if calls_models(c)]
+            filters = [self._conjunct(builder, c, wanted, scope, None)
+                       for c in conjuncts(join.args["on"]) if calls_models(c)]
             self._finish(scope, "ON", builder, filters, wanted, join=number)
             self._substitute(wanted)
-        self.record_nested(on, "a correlated query in ON")
+        self.record_nested(join.args["on"], "a correlated query in ON")
+
+    def _unnested(self, scope: exp.Select, number: int, join: exp.Join) -> None:
+        """UNNEST(model(x)) as a source: x is of the sources before it."""
+        if not isinstance(join.this, exp.Unnest):
+            return
+        while wanted := [c for c in own(join.this, ModelOutput) if self._ready(c)]:
+            builder = self._builder()
+            builder.add(wanted, join.this)
+            before = frozenset(range(number + 1))
+            where = scope.args.get("where")
+            known = [c for c in cheap(where.this) if not nested(c) and (
+                self.names.sources_of(scope, c) or {-1}) <= before] if where is not None else []
+            outer = any(j.side in ("RIGHT", "FULL") for j in (scope.args["joins"])[number:])
+            rows = candidates(scope, builder.columns, before=number, more=[] if outer else known)
+            self._add_stage(scope, "FROM", builder, [], rows)
+            self._substitute(wanted)
 
     def _where(self, scope: exp.Select) -> None:
         """The conditions on rows: WHERE, and ON where all joins are inner ones."""
@@ -258,7 +274,8 @@ class Peeler:
             builder = self._builder()
             for call, root in rows:
                 builder.add([call], root)
-            ordered = all(not calls_models(part) for part in _parts(scope, "order"))
+            order = resolved_order(scope)
+            ordered = order is not None and not calls_models(order)
             top = top_rows(scope, self.context) if ordered else None
             self._finish(scope, "SELECT", builder, [], [call for call, _ in rows], top=top)
             self._substitute([call for call, _ in rows])
@@ -326,11 +343,6 @@ class Peeler:
         # any_value and the like may choose another row the second time.
         return argument.find(exp.AggFunc) is None
 
-    def _rounds(self, clause: exp.Expr) -> Iterable[list[ModelOutput]]:
-        """The clause's ready calls, again and again until none is left: inner calls come first."""
-        while wanted := [c for c in own(clause, ModelOutput) if self._ready(c)]:
-            yield wanted
-
     def _nested(self, clause: exp.Expr, *, correlated: bool) -> None:
         """Peel the queries nested in a clause, those of one kind."""
         for query in nested(clause):
@@ -362,14 +374,20 @@ class Peeler:
         wanted: list[ModelOutput], *, join: int | None = None, grouped: bool = False,
         only: frozenset[int] | None = None, top: int | None = None,
     ) -> None:
-        first = {k for f in filters for k in f.calls}
-        tail = tuple(k for k in range(len(builder.calls)) if k not in first)
         left = [c for c in scope.find_all(ModelOutput) if not any(c is w for w in wanted)]
         decided = not left and all(f.condition is not None for f in filters)
         limit = stops_early(scope, self.context) if decided and join is None and not grouped \
             and only is None else None
         rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only, top=top)
         limit = None if top is not None else limit
+        self._add_stage(scope, where, builder, filters, rows, limit)
+
+    def _add_stage(
+        self, scope: exp.Select, where: str, builder: StageBuilder, filters: list[Conjunct],
+        rows: exp.Select, limit: int | None = None,
+    ) -> None:
+        first = {k for f in filters for k in f.calls}
+        tail = tuple(k for k in range(len(builder.calls)) if k not in first)
         name = f"{self.prefix}_s{sum(isinstance(n, Stage) for n in self.nodes)}"
         self.nodes.append(Stage(name, where, rows, tuple(builder.columns), tuple(builder.calls),
                                 tuple(filters), tail, limit=limit, scope=scope))

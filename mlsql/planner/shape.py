@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from mlsql.parser.dialect import parse
@@ -69,17 +71,24 @@ def group_keys(scope: exp.Select) -> exp.Group | None:
     if group is None:
         return None
     if group.args.get("all"):
-        return exp.Group(expressions=[i.unalias().copy() for i in key_items(scope)])
+        return _grouped(i.unalias() for i in key_items(scope))
     copied: exp.Group = group.copy()
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
     for key in list(copied.expressions):
         if isinstance(key, exp.Literal) and not key.is_string:
-            key.replace(scope.expressions[int(key.this) - 1].unalias().copy())
+            item = scope.expressions[int(key.this) - 1].unalias()
+            key.replace(exp.paren(item.copy()) if isinstance(item, exp.Literal) else item.copy())
         elif isinstance(key, exp.Column) and not key.table and key.name.lower() in items:
             item = items[key.name.lower()]
             if all(c.name.lower() != key.name.lower() for c in item.find_all(exp.Column)):
                 key.replace(item.copy())
     return copied
+
+
+def _grouped(keys: Iterable[exp.Expr]) -> exp.Group:
+    """GROUP BY the keys; a number would be read as a position, and groups nothing anyway."""
+    kept = [key.copy() for key in keys if not isinstance(key, exp.Literal)]
+    return exp.Group(expressions=kept or [exp.Tuple()])
 
 
 def joins_inner(scope: exp.Select) -> bool:
@@ -198,11 +207,11 @@ def resolved_order(scope: exp.Select) -> exp.Order | None:
     copied: exp.Order = order.copy()
     for key in copied.expressions:
         bare = key.this
+        if bare.name.upper() == "ALL" or isinstance(bare, exp.All):
+            return None
         if isinstance(bare, exp.Column) and not bare.table:
             if bare.name.lower() in items:
                 bare.replace(items[bare.name.lower()].copy())
-            elif bare.name.upper() == "ALL":
-                return None
         elif isinstance(bare, exp.Literal) and not bare.is_string:
             item = scope.expressions[int(bare.this) - 1]
             bare.replace(item.unalias().copy())

@@ -13,6 +13,8 @@ from mlsql.planner.nodes import Conjunct, ModelCall
 from mlsql.planner.trees import as_written, calls_models, is_volatile
 from mlsql.udfs.function import ModelOutput
 
+Needs = tuple[exp.Expr, ...]
+
 _PARTS = (exp.Lambda, exp.DataType, exp.If, exp.PropertyEQ, exp.Kwarg, exp.Slice, exp.Interval)
 
 # What may stand in a condition that a worker judges: the rest is computed by DuckDB beforehand.
@@ -50,9 +52,8 @@ class StageBuilder:
                                         needs, uses=0))
         place = self._places[key]
         known = self.calls[place]
-        # Wanted in several places: only what all of them demand still holds.
-        common = needs if known.uses == 0 else tuple(g for g in known.needs if g in needs)
-        self.calls[place] = replace(known, needs=common, uses=known.uses + 1)
+        either = needs if known.uses == 0 else _either(known.needs, needs)
+        self.calls[place] = replace(known, needs=either, uses=known.uses + 1)
         return place
 
     def column(self, node: exp.Expr, letter: str) -> str:
@@ -106,6 +107,15 @@ class StageBuilder:
             if isinstance(part, exp.DataType) and part.this == exp.DType.USERDEFINED:
                 return False
         return True
+
+
+def _either(first: Needs, second: Needs) -> Needs:
+    """What must hold for an output that is wanted where `first` holds, and where `second` does."""
+    if first == second or not first:
+        return first
+    if not second:
+        return second
+    return (exp.or_(exp.and_(*[n.copy() for n in first]), exp.and_(*[n.copy() for n in second])),)
 
 
 def _compares_with_query(node: exp.Expr) -> bool:

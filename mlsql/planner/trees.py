@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from mlsql.parser.dialect import to_sql
+from mlsql.parser.dialect import DIALECT
 from mlsql.udfs.function import ModelOutput
 
 Query = (exp.Select, exp.SetOperation)
@@ -96,7 +96,12 @@ def as_written(tree: exp.Expr) -> str:
     for node in list(copied.walk()):
         if WRITTEN in node.meta and node.parent is not None:
             node.replace(exp.Var(this=node.meta[WRITTEN]))
-    return to_sql(copied.this)
+    return shown(copied.this)
+
+
+def shown(node: exp.Expr) -> str:
+    """The SQL of an expression for people: functions in the case in which they were written."""
+    return node.sql(dialect=DIALECT, normalize_functions=False)
 
 
 def aliased(node: exp.Expr) -> str:

@@ -45,7 +45,7 @@ def count_of(
 ) -> exp.Expr:
     """How many things a detector sees that the label covers."""
     return for_label(label, expression(
-        "list_transform([:out], lambda mlsql_o: len(list_filter(mlsql_o, lambda mlsql_d: "
+        "list_transform([(:out)], lambda mlsql_o: len(list_filter(mlsql_o, lambda mlsql_d: "
         "list_contains(:labels, mlsql_d.label) AND mlsql_d.score >= :least)))[1]",
         out=output(spec, media), labels=covered(label, spec), least=threshold(call, spec)))
 

@@ -13,6 +13,14 @@ from mlsql.udfs.template import expression
 _SHAPE = re.compile(r'STRUCT\("?uri"? VARCHAR, "?frame"? (BIGINT|INTEGER), "?data"? BLOB\)', re.I)
 
 
+_NESTED = ("STRUCT", "MAP", "UNION")
+
+
+def to_text(node: exp.Expr) -> str:
+    """The SQL of an expression, for a message."""
+    return node.sql(dialect="duckdb")
+
+
 def is_media(type: str | None) -> bool:
     """Whether a DuckDB type is that of a picture."""
     return type is not None and _SHAPE.fullmatch(type) is not None
@@ -47,6 +55,11 @@ def fitted(spec: ModelSpec, node: exp.Expr, type: str | None) -> exp.Expr:
     if not spec.takes_media:
         if type == spec.input_type:
             return node.copy()
+        if type is not None and type.startswith(_NESTED) and \
+                not spec.input_type.upper().startswith(_NESTED) and spec.input_type != "VARCHAR":
+            raise ProgrammingError(
+                f"{spec.name} takes {spec.input_type}: {to_text(node)} is "
+                f"{'a picture' if is_media(type) else type}")
         return exp.cast(node.copy(), spec.input_type, dialect="duckdb")
     picture = as_media(node, type)
     if picture is None:

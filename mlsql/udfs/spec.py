@@ -64,8 +64,8 @@ class ModelSpec:
     @property
     def fingerprint(self) -> str:
         """What the outputs depend on beside the input, as 32 hex digits; it keys the cache."""
-        parts = (self.task, self.input_type, self.output_type, self.labels, self.score_floor, self.sha256,
-                 self.version, self.parameters)
+        parts = (self.task, self.input_type, self.output_type, self.labels, self.score_floor,
+                 self.sha256, self.version, self.parameters)
         return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
     @property

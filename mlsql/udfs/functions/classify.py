@@ -28,7 +28,7 @@ def _best_of(
         expression("struct_pack(word := :word, places := :places)",
                    word=label, places=positions(label, spec)) for label in labels])
     return expression(
-        "list_transform([:out], lambda mlsql_o: CASE WHEN mlsql_o IS NOT NULL THEN "
+        "list_transform([(:out)], lambda mlsql_o: CASE WHEN mlsql_o IS NOT NULL THEN "
         "list_reduce(list_transform(:choices, lambda mlsql_c: struct_pack(word := mlsql_c.word, "
         "score := list_sum(list_select(CAST(mlsql_o.scores AS DOUBLE[]), mlsql_c.places)))), "
         "lambda mlsql_a, mlsql_b: CASE WHEN mlsql_b.score > mlsql_a.score THEN mlsql_b "

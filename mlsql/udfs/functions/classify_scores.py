@@ -14,6 +14,6 @@ def classify_scores(call: Call, models: Models) -> exp.Expr:
     """Every label of the classifier with its probability."""
     spec = model_of(call, models, "classify", [])
     return expression(
-        "list_transform([:out], lambda mlsql_o: CASE WHEN mlsql_o IS NOT NULL THEN "
+        "list_transform([(:out)], lambda mlsql_o: CASE WHEN mlsql_o IS NOT NULL THEN "
         "map(:labels, CAST(mlsql_o.scores AS DOUBLE[])) END)[1]",
         out=output(spec, call.arguments[0]), labels=texts(spec.labels))

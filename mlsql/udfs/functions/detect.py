@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mlsql.udfs.detections import labels_given, threshold
+from mlsql.udfs.detections import for_label, labels_given, threshold
 from mlsql.udfs.function import Call, Models, function, output
 from mlsql.udfs.labels import covered, listed, model_of
 from mlsql.udfs.spec import DETECTIONS_TYPE
@@ -23,6 +23,9 @@ def detect(call: Call, models: Models) -> exp.Expr:
                           out=output(spec, media), least=least)
     wanted = expression("flatten(:lists)", lists=exp.Array(
         expressions=[covered(label, spec) for label in labels]))
-    return expression(
+    found = expression(
         "list_filter(:out, lambda mlsql_d: list_contains(:labels, mlsql_d.label) "
         "AND mlsql_d.score >= :least)", out=output(spec, media), labels=wanted, least=least)
+    for label in labels:
+        found = for_label(label, found)
+    return found
