@@ -175,13 +175,13 @@ class Result:
             return self._table
 
     def to_arrow_reader(self) -> pa.RecordBatchReader:
-        """The rows as Arrow batches. Rows not kept by an earlier look are handed over, once."""
+        """The rows as Arrow batches. A stream that no earlier look has kept is handed over, once."""
         import pyarrow as pa
 
         with self._lock:
             if self._table is not None:
                 return self._table.to_reader()
-            if not _is_reader(self._rows):
+            if not _is_reader(self.outcome().rows):
                 return self.arrow().to_reader()  # held in memory: a reader would block DuckDB
             rows = self._take()
             reader = self._guarded(

@@ -165,8 +165,11 @@ def test_a_statement_without_rows() -> None:
 def test_a_reader_takes_rows_that_nobody_kept(ask: Callable[..., Result], kind: str) -> None:
     result = ask("SELECT range AS i FROM range(10)", kind)
     assert result.to_arrow_reader().read_all().num_rows == 10
-    with pytest.raises(InterfaceError, match="run the statement again"):
-        result.fetchall()
+    if kind == "reader":  # what streams is handed over; what lies in memory stays
+        with pytest.raises(InterfaceError, match="run the statement again"):
+            result.fetchall()
+    else:
+        assert len(result.fetchall()) == 10
     kept = ask("SELECT range AS i FROM range(10)", kind)
     kept.arrow()
     assert kept.to_arrow_reader().read_all().num_rows == kept.arrow().num_rows == 10

@@ -50,7 +50,7 @@ def literal(value: Any) -> exp.Expr:
     if isinstance(value, int):
         return _signed(str(value))
     if isinstance(value, float):
-        return exp.cast(exp.Literal.string(repr(value)), "DOUBLE", dialect="duckdb")
+        return exp.cast(exp.Literal.string(repr(float(value))), "DOUBLE", dialect="duckdb")
     if isinstance(value, Decimal):
         return _signed(format(value, "f"))
     if isinstance(value, (bytes, bytearray, memoryview)):
