@@ -98,3 +98,11 @@ def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:
     if raised:
         raise raised[0]
     return given[0]
+
+
+def held(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """The relation run now, its rows in memory: nothing that happens later changes them."""
+    if hasattr(duckdb.DuckDBPyRelation, "materialize"):
+        return rows.materialize()
+    ran: duckdb.DuckDBPyRelation = rows.execute()  # type: ignore[operator]  # before DuckDB 2
+    return ran

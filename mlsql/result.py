@@ -175,7 +175,7 @@ class Result:
             return self._table
 
     def to_arrow_reader(self) -> pa.RecordBatchReader:
-        """The rows as Arrow batches. A stream that no earlier look has kept is handed over, once."""
+        """The rows as Arrow batches. A stream that no earlier look kept is handed over, once."""
         import pyarrow as pa
 
         with self._lock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from mlsql.errors import NotSupportedError, OperationalError
 from mlsql.exec.recording import Recorder
 from mlsql.exec.stage_run import Machinery, StageRun
 from mlsql.exec.stores import OutputStore, registered
+from mlsql.foreign import held
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.nodes import Materialise, ModelCall, Plan, Stage
 from mlsql.planner.trees import Query
@@ -37,6 +38,16 @@ class Engine:
         self._recorders = [Recorder(look, self._stores[look.store], may_cut=owns_transaction)
                            for look in plan.lookups]
         self._tables: list[str] = []
+
+    def learned(self) -> dict[str, pa.Table]:
+        """What the models have answered so far, by model: arguments and outputs."""
+        return {store.spec.name: store.rows() for store in self._stores.values()}
+
+    def know(self, learned: Mapping[str, pa.Table]) -> None:
+        """Take over what another engine has learned."""
+        for store in self._stores.values():
+            if store.spec.name in learned:
+                store.know(learned[store.spec.name])
 
     def run(self) -> Any:
         """The columns' names and the rows as a DuckDB relation; None where there are none."""
@@ -143,7 +154,7 @@ class Engine:
             if rows is None or rows.columns == ["Success"]:
                 return None
             # Held in memory, the columns that are alike are numbered.
-            return tuple(rows.columns), rows.materialize()
+            return tuple(rows.columns), held(rows)
 
     def _fill_in(self) -> bool:
         """Run the models on what look-ups missed; whether there was anything."""

@@ -42,7 +42,7 @@ class Recorder:
         connection.create_function(
             self.lookup.name, self._find, [duckdb.sqltype(spec.input_type)],
             duckdb.sqltype(spec.output_type), type="arrow",  # type: ignore[call-overload]
-            null_handling="special")
+            null_handling="special", side_effects=False)
 
     def unregister(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take it away again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from mlsql.exec.sources import READERS, Sources, is_media_file
 from mlsql.exec.stats import Stats
 from mlsql.exec.tables import table_functions
 from mlsql.exec.views import Views
-from mlsql.foreign import translated
+from mlsql.foreign import held, placed, translated
 from mlsql.parser.dialect import located, parse, to_sql
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from mlsql.exec.context import EngineContext
     from mlsql.exec.limits import Guardrails
     from mlsql.exec.share import Executor, RowError
+    from mlsql.exec.tally import Tally
     from mlsql.planner.nodes import Plan
     from mlsql.udfs.spec import ModelSpec
 
@@ -120,13 +120,16 @@ class Runner:
             raise _reason(error, guardrails) from error
 
     def _plain(self, statement: Statement, parameters: Parameters) -> Answer:
-        if parameters:
-            rows = self.connection.sql(statement.text, params=_given(parameters))
-        else:
-            rows = self.connection.sql(statement.text)
-        if rows is None or rows.columns == ["Success"]:
-            return Answer()
-        return Answer(rows.materialize(), tuple(rows.columns))
+        import duckdb
+
+        given = _given(parameters) if parameters else None
+        try:
+            rows = self.connection.sql(statement.text, params=given)
+            if rows is None or rows.columns == ["Success"]:
+                return Answer()
+            return Answer(held(rows), tuple(rows.columns))
+        except duckdb.Error as error:
+            raise placed(error, self.connection, statement.text, given) from error
 
     # --- statements of ours ---------------------------------------------------------------
 
@@ -160,18 +163,23 @@ class Runner:
 
         A statement that binds as it was written is then a fault of the plan, not of the user's.
         """
+        from mlsql.exec.tally import Tally
+
+        tally = Tally()
+        tally.errors.extend(sources.errors)
+        learned: dict[str, Any] = {}
         planned = None
         try:
             planned = self.planned(tree.copy(), text)
-            return self._run(planned, sources, text, owns_transaction)
-        except (InternalError, ProgrammingError):
+            return self._run(planned, text, owns_transaction, tally, learned)
+        except (InternalError, ProgrammingError) as error:
             # Without a plan the statement itself does not bind.
-            ours = planned is not None or sys.exc_info()[0] is InternalError
+            ours = planned is not None or isinstance(error, InternalError)
             if not ours or not owns_transaction or not self.peels:
                 raise
         recorded = replace(self.planned(tree, text, peels=False), notes=(
             "recorded, because the plan for it did not bind",))
-        return self._run(recorded, sources, text, owns_transaction)
+        return self._run(recorded, text, owns_transaction, tally, learned)
 
     def planned(self, resolved: exp.Expr, text: str, peels: bool | None = None) -> Plan:
         """The plan of a statement over tables; what does not bind is an error with its place."""
@@ -193,23 +201,24 @@ class Runner:
             raise ProgrammingError(message) from error.__cause__
 
     def _run(
-        self, planned: Plan, sources: Sources, text: str, owns_transaction: bool
+        self, planned: Plan, text: str, owns_transaction: bool, tally: Tally,
+        learned: dict[str, Any],
     ) -> Answer:
+        """Run a plan; `learned` goes in and out: what models answered, also if this fails."""
         import duckdb
 
         from mlsql.exec.engine import Engine
         from mlsql.exec.limits import Guardrails
         from mlsql.exec.stage_run import Machinery
-        from mlsql.exec.tally import Tally
 
-        tally = Tally()
-        tally.errors.extend(sources.errors)
         guardrails = self._guardrails = Guardrails(self.settings, tally)
         cache = self.cache() if planned.stores else None
         use = Machinery(self.connection, self.executor(), cache, tally, guardrails)
+        engine = Engine(planned, use, self.measured.learn, owns_transaction)
+        engine.know(learned)
         try:
             with guardrails.watching(self._stop_now):
-                rows = Engine(planned, use, self.measured.learn, owns_transaction).run()
+                rows = engine.run()
         except Exception as error:
             reason = _reason(error, guardrails)
             if isinstance(reason, duckdb.Error):
@@ -217,6 +226,7 @@ class Runner:
             raise reason from error.__cause__ or error
         finally:
             self._guardrails = None
+            learned.update(engine.learned())
             if cache is not None:
                 cache.flush()
             stats = tally.stats()
@@ -260,7 +270,7 @@ class Runner:
             resolved = sources.resolve(self.views.expand(_held(query)))
             context = self.context()
             bound = stub(expand(resolved.this, context, Names(context)))
-            return self.connection.sql(f"DESCRIBE {to_sql(bound)}").materialize()
+            return held(self.connection.sql(f"DESCRIBE {to_sql(bound)}"))
         finally:
             sources.close()
 
@@ -332,7 +342,8 @@ class Runner:
         if self._cache is None or self._cache[0] != folder:
             if self._cache is not None:
                 self._cache[1].close()
-            self._cache = (folder, OutputCache(Path(folder)))
+            limit = self.settings.integer("cache_limit")
+            self._cache = (folder, OutputCache(Path(folder), limit or None))
         return self._cache[1]
 
     def interrupt(self) -> None:

@@ -29,6 +29,11 @@ class OutputStore:
         self._tables: list[pa.Table] = []
         self._bad: list[pa.Table] = []
 
+    def know(self, rows: pa.Table) -> None:
+        """Start out with these rows."""
+        if len(rows):
+            self._tables.append(rows.cast(self.schema))
+
     def create(self) -> None:
         """Make the table, with every row known so far."""
         spec = self.spec

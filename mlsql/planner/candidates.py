@@ -14,6 +14,7 @@ from mlsql.planner.trees import (
     calls_models,
     conjuncts,
     is_volatile,
+    kept,
     owner,
     place,
     sources,
@@ -47,7 +48,7 @@ def candidates(
     else:
         _take_sources(query, scope, join)
         if join is None:
-            _filter(query, scope, "where", scope.meta.get("demand", ()))
+            _filter(query, scope, "where", kept(scope, "demand", ()))
     if grouped:
         keys = group_keys(scope)
         if keys is not None:
@@ -89,13 +90,13 @@ def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> Non
 
 def _take_some(query: exp.Select, scope: exp.Select, only: frozenset[int]) -> None:
     """Some of the inner-joined sources, the conditions on them, and a row from each other one."""
-    kept = [node.copy() for i, node in enumerate(sources(scope)) if i in only]
-    query.set("from_", exp.From(this=kept[0]))
-    for node in kept[1:]:
+    taken = [node.copy() for i, node in enumerate(sources(scope)) if i in only]
+    query.set("from_", exp.From(this=taken[0]))
+    for node in taken[1:]:
         query.append("joins", exp.Join(this=node, kind="CROSS"))
     others = [exp.Exists(this=exp.select("1").from_(node.copy()))
               for i, node in enumerate(sources(scope)) if i not in only]
-    known = [c.copy() for c in scope.meta["tied"][only]] + others
+    known = [c.copy() for c in kept(scope, "tied")[only]] + others
     if known:
         query.set("where", exp.Where(this=exp.and_(*known, copy=False)))
 

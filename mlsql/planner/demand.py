@@ -17,11 +17,15 @@ from mlsql.planner.candidates import cheap
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names
 from mlsql.planner.shape import joins_inner, passes_rows_on, rows_wanted
-from mlsql.planner.trees import calls_models, ctes, nested, sources, visible_ctes
+from mlsql.planner.trees import calls_models, ctes, keep, kept, nested, sources, visible_ctes
 
 
 def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
     """Note on each derived table's SELECT what the SELECT around it wants, outermost first."""
+    for exists in root.find_all(exp.Exists):
+        inner = exists.this
+        if isinstance(inner, exp.Select) and passes_rows_on(inner, context):
+            keep(inner, "unused", {id(item.unalias()) for item in inner.expressions})
     for scope in root.find_all(exp.Select, bfs=True):
         if not joins_inner(scope):
             continue
@@ -52,14 +56,15 @@ def _hand(
     context: Context,
 ) -> None:
     items = _items(source, inner)
-    inner.meta["unused"] = _unused(scope, items)
+    keep(inner, "unused", _unused(scope, items))
     where = scope.args.get("where")
     known = cheap(where.this) if where is not None else []
-    wanted = [*known, *scope.meta.get("demand", [])]
+    wanted = [*known, *kept(scope, "demand", [])]
     handed = [_inward(c, items) for c in wanted
               if names.sources_of(scope, c) == {position} and not nested(c)]
-    inner.meta["demand"] = [c for c in handed if c is not None]
-    whole = len(inner.meta["demand"]) == len(wanted) and \
+    demand = [c for c in handed if c is not None]
+    keep(inner, "demand", demand)
+    whole = len(demand) == len(wanted) and \
         (where is None or not calls_models(where))
     if len(sources(scope)) == 1 and whole:
         _hand_limit(scope, inner, items, context)
@@ -79,7 +84,7 @@ def _hand_limit(
             if moved is None:
                 return
             key.set("this", moved)
-    inner.meta["wanted"] = (rows, keys)
+    keep(inner, "wanted", (rows, keys))
 
 
 def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:

@@ -18,6 +18,7 @@ from mlsql.planner.trees import (
     is_volatile,
     nested,
     own,
+    owner,
     shown,
     sources,
 )
@@ -63,6 +64,7 @@ class _Expander:
             self._queries(source)
             for call in self._calls(source):
                 self._expand(call, scope)
+        self._names.settle(scope)
         self._open_aliases(scope)
         for query in [q for q in nested(scope) if not _in_sources(q, scope)]:
             self.query(query)
@@ -148,18 +150,30 @@ class _Expander:
         hidden = {item.alias.lower(): item.this for item in scope.expressions
                   if isinstance(item, exp.Alias) and not is_volatile(item)}
         for _ in range(len(hidden)):  # an alias may stand for another
-            if not any([self._open(scope, c, hidden) for c in list(own(scope, exp.Column))]):
+            if not any([self._open(scope, c, hidden) for c in list(scope.find_all(exp.Column))]):
                 return
 
     def _open(self, scope: exp.Select, column: exp.Column, hidden: dict[str, exp.Expr]) -> bool:
         name = column.name.lower()
-        if name not in hidden or column.table or not self._opens(scope, column):
+        if name not in hidden or column.table or not self._reaches(scope, column):
+            return False
+        if not self._opens(scope, column):
             return False
         meant: exp.Expr = exp.paren(hidden[name].copy(), copy=False)
         if column.parent is scope:  # a whole item: it keeps its name
             meant = exp.alias_(meant, column.name, quoted=True, copy=False)
         column.replace(meant)
         return True
+
+    def _reaches(self, scope: exp.Select, column: exp.Column) -> bool:
+        """Whether a column in a nested query is not that query's own."""
+        inner = owner(column)
+        while inner is not None and inner is not scope:
+            named = {i.alias.lower() for i in inner.expressions if isinstance(i, exp.Alias)}
+            if self._names.is_local(inner, column) or column.name.lower() in named:
+                return False
+            inner = owner(inner)
+        return inner is scope
 
     def _opens(self, scope: exp.Select, column: exp.Column) -> bool:
         clause = _clause(column, scope)

@@ -10,7 +10,7 @@ from mlsql.errors import Error
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.context import Context
 from mlsql.planner.substitute import QUERY, TYPE
-from mlsql.planner.trees import owner, sources, visible_ctes
+from mlsql.planner.trees import kept, owner, sources, visible_ctes
 from mlsql.udfs.function import ModelOutput
 
 Types = dict[str, str]  # column name in lower case -> DuckDB type
@@ -30,10 +30,18 @@ class Names:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._described: dict[str, Types | None] = {}
+        # By identity, with the scope itself, so that no other comes to have the same.
+        self._settled: dict[int, tuple[exp.Select, list[Source]]] = {}
 
     def sources(self, scope: exp.Select) -> list[Source]:
         """The sources of a SELECT, in order."""
+        if id(scope) in self._settled:
+            return self._settled[id(scope)][1]
         return [self._source(scope, i, node) for i, node in enumerate(sources(scope))]
+
+    def settle(self, scope: exp.Select) -> None:
+        """The calls in the sources of a SELECT are expanded: what they hold changes no more."""
+        self._settled[id(scope)] = (scope, self.sources(scope))
 
     def _source(self, scope: exp.Select, position: int, node: exp.Expr) -> Source:
         name = node.alias_or_name
@@ -211,8 +219,8 @@ def _stubbed(node: exp.Expr) -> exp.Expr | None:
         return exp.Case(ifs=[exp.If(this=asked, true=_null(node.spec.output_type))])
     if node.meta.get(TYPE) is not None:
         return _null(node.meta[TYPE])
-    if node.meta.get(QUERY) is not None:
-        return stub(node.meta[QUERY])
+    if kept(node, QUERY) is not None:
+        return stub(kept(node, QUERY))
     return None
 
 

@@ -37,6 +37,8 @@ from mlsql.planner.trees import (
     conjuncts,
     ctes,
     is_volatile,
+    keep,
+    kept,
     nested,
     own,
     owner,
@@ -150,7 +152,7 @@ class Peeler:
         """SELECT * FROM a new table that will hold a query's rows."""
         whole = with_ctes(query.copy(), list(visible_ctes(query)))
         made = exp.select("*").from_(exp.to_table(self._new_table(whole)))
-        made.meta[QUERY] = whole
+        keep(made, QUERY, whole)
         return made
 
     def _settle_table(self, source: exp.Table, scope: exp.Select) -> None:
@@ -238,8 +240,9 @@ class Peeler:
         tied = _tied(first, [s for _, s in spoken if s])
         if len(tied) == len(sources(scope)):
             return None, ready
-        scope.meta.setdefault("tied", {})[tied] = [c for c, s in spoken if s is not None
-                                                   and s <= tied]
+        ties = {**kept(scope, "tied", {}), tied: [c for c, s in spoken if s is not None
+                                                  and s <= tied]}
+        keep(scope, "tied", ties)
         mine = [c for c in ready if (self.names.sources_of(scope, c.this) or {-1}) <= tied]
         return tied, mine
 
@@ -292,7 +295,7 @@ class Peeler:
 
     def _drop_unused(self, scope: exp.Select) -> None:
         """Calls of items that nothing reads: their outputs are looked up, and never asked for."""
-        unused = scope.meta.get("unused", ())
+        unused = kept(scope, "unused", ())
         for item in scope.expressions:
             if id(item.unalias()) in unused:
                 self._substitute(list(own(item, ModelOutput)))

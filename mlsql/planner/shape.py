@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mlsql.parser.dialect import parse
 from mlsql.planner.context import Context
-from mlsql.planner.trees import calls_models, is_volatile, nested, own, sources
+from mlsql.planner.trees import calls_models, is_volatile, kept, nested, own, sources
 
 
 def is_aggregate(node: exp.Expr, context: Context) -> bool:
@@ -166,7 +166,7 @@ def rows_wanted(scope: exp.Select, context: Context) -> tuple[int | None, exp.Or
     if scope.meta.get("correlated") or not passes_rows_on(scope, context, ends=False):
         return None, None
     if _plain_end(scope) and scope.args.get("order") is None:
-        wanted: tuple[int | None, exp.Order | None] = scope.meta.get("wanted", (None, None))
+        wanted: tuple[int | None, exp.Order | None] = kept(scope, "wanted", (None, None))
         return wanted
     rows = _number(scope.args.get("limit"))
     skipped = _number(scope.args.get("offset")) if scope.args.get("offset") else 0
@@ -201,7 +201,7 @@ def resolved_order(scope: exp.Select) -> exp.Order | None:
     """
     order = scope.args.get("order")
     if order is None:
-        handed: exp.Order | None = scope.meta.get("wanted", (None, None))[1]
+        handed: exp.Order | None = kept(scope, "wanted", (None, None))[1]
         return handed
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
     copied: exp.Order = order.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -85,6 +85,27 @@ def is_volatile(node: exp.Expr) -> bool:
     if node.find(exp.Rand, exp.Uuid, exp.TableSample) is not None:
         return True
     return any(f.name.upper() in VOLATILE for f in node.find_all(exp.Anonymous))
+
+
+class _Kept:
+    """A value in a node's meta that copies of the node share: sqlglot copies meta deeply."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __deepcopy__(self, memo: object) -> _Kept:
+        return self
+
+
+def keep(node: exp.Expr, key: str, value: Any) -> None:
+    """Note something on a node, and on every copy of it."""
+    node.meta[key] = _Kept(value)
+
+
+def kept(node: exp.Expr, key: str, default: Any = None) -> Any:
+    """What was noted on a node."""
+    found = node.meta.get(key)
+    return found.value if isinstance(found, _Kept) else default
 
 
 WRITTEN = "mlsql_written"  # a key of meta: the call that an expression was expanded from

@@ -61,6 +61,9 @@ class ModelSpec:
     origin: str = ""
     parameters: tuple[tuple[str, Any], ...] = ()
 
+    def __deepcopy__(self, memo: object) -> ModelSpec:
+        return self  # a value: trees that hold it are copied often
+
     @property
     def fingerprint(self) -> str:
         """What the outputs depend on beside the input, as 32 hex digits; it keys the cache."""
