@@ -158,7 +158,8 @@ def _ran(s: Asking, sql: str, peels: bool) -> list[tuple[object, ...]]:
         s.session._runner.peels = True
     words = sql.split()
     if words[0] not in ("INSERT", "UPDATE", "DELETE", "CREATE"):
-        return rows if " ORDER BY " in sql else sorted(rows, key=repr)
+        ordered = re.search(r" ORDER BY [^)]*$", sql)
+        return rows if ordered else sorted(rows, key=repr)
     table = "made" if words[0] == "CREATE" else "t"
     left = s.rows(f"FROM {table} ORDER BY ALL")
     s.run(f"{TABLE}; DROP TABLE IF EXISTS made")
