@@ -79,13 +79,14 @@ class Engine:
             f"{self._plan.lookups[0].spec.name} changes each time it is evaluated")
 
     def _pass_or_cut(self) -> Any:
-        """A pass; one that was cut short, since it missed so much, leaves a new transaction."""
+        """A pass; one that failed, and missed something, proves nothing: it leaves a new one."""
         import duckdb
 
         try:
             return self._pass()
         except duckdb.Error:
-            if not any([recorder.was_cut for recorder in self._recorders]):
+            cut = any([recorder.was_cut for recorder in self._recorders])
+            if not self._owns or not (cut or any(r.missed for r in self._recorders)):
                 raise
             self._end(keep=False)
             self._begin()

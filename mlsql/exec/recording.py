@@ -55,6 +55,11 @@ class Recorder:
         return pa.array(misses, self.store.schema.field("mlsql_arg").type)
 
     @property
+    def missed(self) -> bool:
+        """Whether arguments were noted that nobody has looked at yet."""
+        return bool(self._misses)
+
+    @property
     def was_cut(self) -> bool:
         """Whether the last pass was cut short; reading it resets it."""
         cut, self._cut = self._cut, False

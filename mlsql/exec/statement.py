@@ -138,7 +138,7 @@ class Runner:
         statement = one(text)
         if _is_ours(statement):
             return self._show(statement)
-        tree = bind(parse(text), parameters)
+        tree = bind(self._parsed(text), parameters)
         _refuse(tree)
         self._as_query(tree)
         if isinstance(tree, _NAMES_ONLY) or _describes_table(tree):
@@ -236,6 +236,19 @@ class Runner:
             self.measured.ran(model)
         names, rows = rows if rows is not None else (None, None)
         return Answer(rows, names, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
+
+    def _parsed(self, text: str) -> exp.Expr:
+        """The tree of a statement; where it is none, what DuckDB's own parser says of it."""
+        import duckdb
+
+        try:
+            return parse(text)
+        except ProgrammingError:
+            try:
+                self.connection.extract_statements(text)
+            except duckdb.Error as error:
+                raise ProgrammingError(str(error)) from error
+            raise
 
     def _as_query(self, tree: exp.Expr) -> None:
         """SUMMARIZE, DESCRIBE and COPY of a source or view of ours are of a query over it."""

@@ -30,7 +30,7 @@ def table_functions(runner: Runner) -> Mapping[str, Callable[..., pa.Table]]:
 def _models(runner: Runner, name: str | None) -> pa.Table:
     import pyarrow as pa
 
-    names = runner.registry.names() if name is None else [runner.registry.named(name).name]
+    names = runner.registry.names() if name is None else [runner.registry.named(str(name)).name]
     specs = [runner.registry.named(n) for n in names]
     return pa.table({
         "name": pa.array([s.name for s in specs], pa.string()),
@@ -48,7 +48,7 @@ def _models(runner: Runner, name: str | None) -> pa.Table:
 def _labels(runner: Runner, model: str) -> pa.Table:
     import pyarrow as pa
 
-    spec = runner.registry.named(model)
+    spec = runner.registry.named(str(model))
     covers = vocabulary.words(spec)
     return pa.table({
         "label": pa.array(list(covers), pa.string()),

@@ -78,11 +78,11 @@ class Views:
         target = statement.this
         given = [c.name for c in target.expressions] if isinstance(target, exp.Schema) else []
         names = given + [name for name, _ in columns[len(given):]]
-        nulls = [exp.alias_(exp.cast(exp.null(), kind, dialect="duckdb"), name, quoted=True)
+        # Not NULLs: of a condition on one DuckDB would find that it cannot hold, and see no error.
+        nulls = [exp.alias_(exp.cast(_error(), kind, dialect="duckdb"), name, quoted=True)
                  for name, (_, kind) in zip(names, columns, strict=True)]
         text = exp.select(exp.alias_(exp.Literal.string(definition), "definition"))
-        fails = exp.cast(exp.Anonymous(this="error", expressions=[exp.Literal.string(_NEEDS)]),
-                         "BOOLEAN", dialect="duckdb")
+        fails = exp.cast(_error(), "BOOLEAN", dialect="duckdb")
         body = exp.select(*nulls).from_(text.subquery(_MARK)).where(fails)
         kept = statement.copy()
         kept.set("expression", body)
@@ -138,6 +138,10 @@ class Views:
                 query.set(name, table.args[name])
         table.replace(query)
         return True
+
+
+def _error() -> exp.Expr:
+    return exp.Anonymous(this="error", expressions=[exp.Literal.string(_NEEDS)])
 
 
 def _read(database: str, schema: str, name: str, sql: str) -> View:

@@ -90,7 +90,7 @@ def _hand_limit(
 def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:
     """The items, by identity, that nothing in the SELECT around them names."""
     if any(isinstance(star, exp.Star) and not isinstance(star.parent, exp.Count)
-           for star in scope.find_all(exp.Star)):
+           for star in scope.find_all(exp.Star)) or scope.find(exp.Columns) is not None:
         return set()
     if any(join.args.get("using") or join.method for join in scope.args.get("joins") or []):
         return set()

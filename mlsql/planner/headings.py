@@ -48,5 +48,7 @@ def _is_nameless(item: exp.Expr) -> bool:
     """Whether an item is one column that is named by its spelling."""
     if isinstance(item, (exp.Alias, exp.Column, exp.Star, exp.Aliases)):
         return False
+    if isinstance(item, exp.Func) and "(" not in item.meta.get("written", "("):
+        return False  # current_date and the like: as an alias, DuckDB would take it for a column
     return not any(isinstance(n, (exp.Columns, exp.Unnest, exp.Explode)) or (
         isinstance(n, exp.Star) and not isinstance(n.parent, exp.Count)) for n in item.walk())

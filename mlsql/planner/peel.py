@@ -229,7 +229,7 @@ class Peeler:
         (None, all calls) where that is all the sources. Taking the others in too would pair each
         row of one with each of the other for nothing.
         """
-        if len(sources(scope)) < 2 or not joins_inner(scope) or scope.meta["correlated"]:
+        if len(sources(scope)) < 2 or not joins_inner(scope):
             return None, ready
         known = [c for clause in _conditions(scope)
                  for c in cheap(clause.args.get("on", clause.this))]
@@ -337,7 +337,9 @@ class Peeler:
     def _ready(self, call: ModelOutput) -> bool:
         """Whether a call's argument can be computed from the scope's rows, now and again."""
         argument = call.this
-        if calls_models(argument) or is_volatile(argument) or argument.find(exp.Window):
+        if calls_models(argument) or is_volatile(argument):
+            return False
+        if argument.find(exp.Window, exp.Columns, exp.Star) is not None:
             return False
         if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup) is not None:
             return False

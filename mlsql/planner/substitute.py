@@ -56,4 +56,7 @@ def allows_subquery(call: ModelOutput) -> bool:
     if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup, exp.Unnest,
                           exp.Pivot, exp.Returning) is not None:
         return False
+    window = call.find_ancestor(exp.Window)
+    if window is not None and window.args.get("spec") is not None:
+        return False  # DuckDB cannot copy a subquery that stands by a frame
     return call.this.find(exp.AggFunc, exp.Window) is None

@@ -23,7 +23,7 @@ final: SELECT t.x, u.y FROM t, u WHERE m0[t.x] = 4 AND m1[u.y]
 
 # a left join's ON
 SELECT t.x, u.z FROM t LEFT JOIN u ON t.y = u.y AND big(u.y + t.x);
-s0 ON: SELECT DISTINCT TRY(u.y + t.x) AS a0 FROM t JOIN u ON t.y = u.y
+s0 ON: SELECT DISTINCT TRY(u.y + t.x) AS a0 FROM t JOIN u ON TRUE WHERE t.y = u.y
   out_0 = big(a0)
   accept (out_0)
 final: SELECT t.x, u.z FROM t LEFT JOIN u ON t.y = u.y AND m0[u.y + t.x]
