@@ -446,7 +446,8 @@ def test_names_whatever_their_case(s: Asking, video: Path) -> None:
     "SELECT x, sq(x) FROM range(2) t(x)", "SELECT SQ(x), Sq(x) FROM range(2) t(x)",
     'SELECT x AS "A b", sq(x) AS Ümlaut, sq(x) AS "ÄÖ" FROM range(2) t(x)',
     "SELECT count(*), COUNT(*), sum(sq(x)) FROM range(2) t(x)",
-    "SELECT x, x, sq(x) AS x FROM range(2) t(x)", "SELECT sq(x) AS A, sq(x) AS a FROM range(2) t(x)",
+    "SELECT x, x, sq(x) AS x FROM range(2) t(x)",
+    "SELECT sq(x) AS A, sq(x) AS a FROM range(2) t(x)",
     "SELECT * FROM (SELECT sq(x) FROM range(2) t(x))", "SELECT t.*, sq(x) FROM range(2) t(x)",
     "SELECT sq(x) + 1, -sq(x), NOT big(x), sq(x)::VARCHAR FROM range(2) t(x)",
     "SELECT CASE WHEN big(x) THEN 1 END, sq(x) IN (1, 2) FROM range(2) t(x)",
@@ -489,6 +490,21 @@ def test_one_that_is_not_deterministic_is_asked_each_time_and_never_cached() -> 
         assert s.run("SELECT dice(x) FROM range(5) t(x)").stats.cached == 0
         s.rows("SELECT dice(1) FROM range(4)")
         assert len(s.asked("dice")) == 1  # once for each distinct input of a statement
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT f, r * r FROM (SELECT r, sq(r) AS f FROM (SELECT (random() * 1e6)::INTEGER AS r "
+    "FROM range(50)))",
+    "WITH a AS (SELECT (random() * 1e6)::INTEGER AS r FROM range(50)) SELECT sq(r), r * r FROM a",
+    "SELECT sq(r), r * r FROM (SELECT (random() * 1e6)::INTEGER AS r FROM range(50)) "
+    "WHERE sq(r) >= 0 ORDER BY sq(r)",
+    "SELECT sq((random() * 1e6)::INTEGER) >= 0, true FROM range(50)",
+    "SELECT true, true FROM range(50) WHERE sq((random() * 1e6)::INTEGER) >= 0",
+])
+def test_inputs_that_are_random(s: Asking, sql: str) -> None:
+    rows = s.rows(sql)
+    assert len(rows) == 50 and all(a == b for a, b in rows)
+    assert len(s.asked("sq")) <= 50
 
 
 # 16. One poisoned row costs that row

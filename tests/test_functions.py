@@ -174,8 +174,8 @@ def test_detect(s: Asking, video: Path) -> None:
                DETECT(frame, ['dog', 'cat'], model => 'eye', min_score => 0),
                DETECT(frame, ['bird'], model => 'eye'), DETECT(frame, ['mammal'], model => 'eye')
         FROM '{video}' WHERE frame_id IN (0, 1) ORDER BY frame_id""")
-    assert result.types[0].replace('"', "") == ("STRUCT(label VARCHAR, score DOUBLE, x1 DOUBLE, y1 DOUBLE, "
-                               "x2 DOUBLE, y2 DOUBLE)[]")
+    assert result.types[0].replace('"', "") == (
+        "STRUCT(label VARCHAR, score DOUBLE, x1 DOUBLE, y1 DOUBLE, x2 DOUBLE, y2 DOUBLE)[]")
     assert result.fetchall() == [
         ([cat, dog], [dog], [cat, dog, faint], [], [cat, dog]), ([], [], [], [], [])]
 

@@ -1,4 +1,4 @@
-"""Golden plans: text in plans/*.sql, a statement and then its plan, so that a new case is text only.
+"""Golden plans: text in plans/*.sql, a statement and its plan, so that a new case is text only.
 
 A case is
 

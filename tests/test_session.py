@@ -26,7 +26,7 @@ from mlsql.errors import (
     ProgrammingError,
     UnknownName,
 )
-from tests.sessions import Asking, make_video, reference
+from tests.sessions import Asking, make_video
 
 
 @pytest.fixture
@@ -40,106 +40,7 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_video(tmp_path_factory.mktemp("video"))
 
 
-# The answers are DuckDB's, whatever the statement
-
-
-QUERIES = [
-    "SELECT sq(x) FROM range(4) t(x)",
-    "SELECT x, sq(x) AS f FROM range(6) t(x) WHERE f > 3 ORDER BY f DESC",
-    "SELECT x, sq(x) AS x FROM range(6) t(x) WHERE x > 3 ORDER BY x",
-    "SELECT sq(x) AS f, count(*) AS n FROM (VALUES (1), (-1), (2)) t(x) GROUP BY f HAVING f > 0 "
-    "ORDER BY f",
-    "SELECT sq(x), count(*) FROM (VALUES (1), (-1), (2)) t(x) GROUP BY 1 ORDER BY 1",
-    "SELECT sq(x) % 3, up(x::VARCHAR), count(*) FROM range(9) t(x) GROUP BY ALL ORDER BY ALL",
-    "SELECT x % 2, sum(sq(x)) FROM range(9) t(x) GROUP BY 1 HAVING sum(sq(x)) > 84 ORDER BY 1",
-    "SELECT x % 2, sum(x) FROM range(9) t(x) GROUP BY 1 HAVING sq(sum(x)) > 300 ORDER BY 1",
-    "SELECT count(*) FROM range(9) t(x) HAVING sq(count(*)) > 80",
-    "SELECT big(x), count(*) FROM range(9) t(x) GROUP BY ROLLUP (big(x)) ORDER BY 2",
-    "SELECT sq(sum(x)), sq(count(*)), sum(sq(x)) FROM range(5) t(x)",
-    "SELECT string_agg(up(y), ',' ORDER BY sq(x) DESC) FROM (VALUES (1, 'a'), (-2, 'b')) t(x, y)",
-    "SELECT max(x) FILTER (big(x)), min(sq(x)) FILTER (WHERE x > 1) FROM range(5) t(x)",
-    "SELECT x, row_number() OVER (ORDER BY sq(x - 3), x) FROM range(7) t(x) ORDER BY x",
-    "SELECT x, sum(sq(x)) OVER (PARTITION BY big(x) ORDER BY x ROWS 1 PRECEDING) FROM range(7) t(x) "
-    "ORDER BY x",
-    "SELECT x, lag(sq(x), 1, sq(9)) OVER w FROM range(4) t(x) WINDOW w AS (ORDER BY sq(x)) ORDER BY x",
-    "SELECT x FROM range(9) t(x) QUALIFY row_number() OVER (PARTITION BY big(x) ORDER BY sq(x)) = 1 "
-    "ORDER BY x",
-    "SELECT x FROM range(9) t(x) QUALIFY sq(row_number() OVER (ORDER BY x)) > 50 ORDER BY x",
-    "SELECT a.x, b.x FROM range(5) a(x) JOIN range(20) b(x) ON sq(a.x) = b.x ORDER BY 1",
-    "SELECT a.x, b.x FROM range(5) a(x) LEFT JOIN range(9) b(x) ON sq(a.x) = b.x AND big(b.x) "
-    "ORDER BY 1",
-    "SELECT a.x, b.x FROM range(3) a(x) RIGHT JOIN range(5) b(x) ON sq(a.x) = b.x ORDER BY 2",
-    "SELECT a.x, b.x FROM range(3) a(x) FULL JOIN range(5) b(x) ON sq(a.x) = b.x ORDER BY ALL",
-    "SELECT a.x FROM range(5) a(x) SEMI JOIN range(5) b(x) ON sq(a.x) = b.x ORDER BY 1",
-    "SELECT a.x FROM range(5) a(x) ANTI JOIN range(5) b(x) ON sq(a.x) = b.x ORDER BY 1",
-    "SELECT * FROM range(5) a(x) JOIN range(9) b(x) USING (x) WHERE sq(x) > 4 ORDER BY 1",
-    "SELECT * FROM range(5) a(x) NATURAL JOIN range(9) b(x) WHERE sq(b.x) > 4 ORDER BY 1",
-    "SELECT x, b.y FROM range(3) a(x), LATERAL (SELECT sq(a.x) AS y) b ORDER BY 1",
-    "SELECT x, y FROM range(3) a(x) CROSS JOIN UNNEST([sq(x), sq(x + 1)]) b(y) ORDER BY 1, 2",
-    "SELECT a.x, b.x FROM range(6) a(x) ASOF JOIN (SELECT sq(x) AS x FROM range(3) t(x)) b "
-    "ON a.x >= b.x ORDER BY 1",
-    "SELECT x FROM range(9) t(x) WHERE x IN (SELECT sq(y) FROM range(3) u(y)) ORDER BY 1",
-    "SELECT x FROM range(9) t(x) WHERE x NOT IN (SELECT sq(y) FROM range(3) u(y)) ORDER BY 1",
-    "SELECT x FROM range(5) t(x) WHERE sq(x) IN (SELECT sq(y) FROM range(3) u(y)) ORDER BY 1",
-    "SELECT x FROM range(5) t(x) WHERE sq(x) > ALL (SELECT y FROM range(5) u(y)) ORDER BY 1",
-    "SELECT x FROM range(9) t(x) WHERE EXISTS (SELECT 1 FROM range(4) u(y) WHERE sq(y) = t.x) "
-    "ORDER BY 1",
-    "SELECT x FROM range(5) t(x) WHERE EXISTS (SELECT 1 FROM range(4) u(y) WHERE sq(y + t.x) = 16) "
-    "ORDER BY 1",
-    "SELECT x FROM range(5) t(x) WHERE NOT EXISTS (FROM range(4) u(y) WHERE sq(t.x) = y) ORDER BY 1",
-    "SELECT x, (SELECT max(sq(y + x)) FROM range(3) u(y)) FROM range(3) t(x) ORDER BY 1",
-    "SELECT x, (SELECT count(*) FROM range(9) u(y) WHERE sq(y) < x) AS n FROM range(5) t(x) "
-    "WHERE n > 1 ORDER BY 1",
-    "SELECT (SELECT sq(3)), (SELECT sum(sq(x)) FROM range(3) t(x))",
-    "WITH a AS (SELECT sq(x) AS v FROM range(5) t(x)), b AS (SELECT v FROM a WHERE v > 1) "
-    "SELECT sq(v), (SELECT count(*) FROM a) FROM b ORDER BY 1",
-    "WITH RECURSIVE r(n) AS (SELECT 2 UNION ALL SELECT sq(n) FROM r WHERE n < 1000) FROM r ORDER BY n",
-    "SELECT sq(x) FROM range(4) t(x) UNION SELECT sq(-x) FROM range(5) t(x) ORDER BY 1",
-    "SELECT sq(x) FROM range(4) t(x) EXCEPT SELECT sq(x) FROM range(2) t(x) ORDER BY 1",
-    "SELECT sq(x) FROM range(4) t(x) INTERSECT SELECT y FROM range(5) t(y) ORDER BY 1",
-    "(SELECT x FROM range(9) t(x) WHERE big(x) ORDER BY sq(x) LIMIT 2) UNION ALL SELECT sq(7) ORDER BY 1",
-    "SELECT sq(sq(x)) FROM range(4) t(x) WHERE big(sq(x)) ORDER BY sq(sq(x)) DESC",
-    "SELECT CASE WHEN big(x) THEN sq(x) WHEN x = 1 THEN sq(-9) ELSE -x END FROM range(5) t(x)",
-    "SELECT CASE sq(x) WHEN 4 THEN 'four' WHEN sq(1) THEN 'one' END FROM range(4) t(x)",
-    "SELECT x FROM range(9) t(x) WHERE x < 2 OR (sq(x) > 20 AND NOT big(x - 4)) ORDER BY 1",
-    "SELECT x FROM range(9) t(x) WHERE NOT (big(x) AND sq(x) < 30) ORDER BY 1",
-    "SELECT coalesce(nullif(sq(x), 1), sq(x + 10)), ifnull(x, sq(5)) FROM range(4) t(x)",
-    "SELECT x FROM range(6) t(x) WHERE sq(x) BETWEEN 2 AND 17 AND x::VARCHAR LIKE '%' ORDER BY 1",
-    "SELECT list_transform([1, 2, 3], lambda v: sq(v)), [sq(v) FOR v IN [4, 5] IF big(v)]",
-    "SELECT list_filter(list(x), lambda v: big(v)) FROM range(5) t(x)",
-    "SELECT DISTINCT sq(x) FROM (VALUES (1), (-1), (2)) t(x) ORDER BY 1",
-    "SELECT DISTINCT ON (sq(x)) x FROM (VALUES (1), (-1), (2)) t(x) ORDER BY sq(x), x",
-    "SELECT * FROM (SELECT sq(x) AS f, x FROM range(9) t(x)) WHERE f > 10 AND x < 6 ORDER BY 1",
-    "SELECT f, count(*) FROM (SELECT DISTINCT sq(x) % 5 AS f FROM range(9) t(x)) GROUP BY f ORDER BY f",
-    "SELECT sum(f) FROM (SELECT sq(x) AS f FROM range(9) t(x) ORDER BY x LIMIT 3 OFFSET 2)",
-    "PIVOT (SELECT x % 2 AS k, sq(x) AS v FROM range(5) t(x)) ON k USING sum(v)",
-    "SELECT * FROM (VALUES (sq(2), up('a')), (3, 'b')) t(a, b) ORDER BY 1",
-    "SELECT sq(x.a) FROM (SELECT {'a': 3} AS x)", "SELECT t.x.a FROM (SELECT {'a': sq(3)} AS x) t",
-    "SELECT up(x) || '!' FROM (VALUES ('a'), ('ö'), ('')) t(x)", "FROM (SELECT sq(3) AS v)",
-    "SELECT sq(x) FROM (VALUES (1.4), (1.6), (-1.5)) t(x)",
-    "SELECT sq(max(x) OVER ()) FROM range(3) t(x)", "SELECT sq(x) IS NULL FROM (VALUES (NULL)) t(x)",
-    "SELECT COLUMNS(lambda c: c <> 'y'), sq(x) FROM (SELECT 1 AS x, 2 AS y)",
-    "SELECT x FROM range(3) t(x) ORDER BY sq(x - 1), x DESC",
-    "SELECT x AS y FROM range(3) t(x) ORDER BY sq(y - 1) DESC, y", "SELECT 1 WHERE big(sq(2))",
-    "SELECT sq(x) AS a, a + 1 AS b, sq(a) AS c FROM range(3) t(x) ORDER BY c",
-    "SELECT unnest([sq(1), sq(2)])", "SELECT x FROM range(9) t(x) WHERE try_cast('a' AS INT) IS NULL "
-    "AND big(x) ORDER BY x LIMIT 2", "SELECT -sq(2) ^ 2, sq(2)::DOUBLE / 3, NOT big(3)",
-]
-
-
-@pytest.mark.parametrize("sql", QUERIES)
-def test_a_query_gives_what_duckdb_gives(s: Asking, sql: str) -> None:
-    plain = reference().sql(sql)
-    result = s.run(sql)
-    assert result.fetchall() == plain.fetchall()
-    assert result.types == [str(kind) for kind in plain.types]
-    assert result.stats.calls == s.calls
-
-
-@pytest.mark.parametrize("sql", QUERIES[:40])
-def test_recording_alone_gives_the_same(s: Asking, sql: str) -> None:
-    s.session._runner.peels = False
-    assert s.rows(sql) == reference().sql(sql).fetchall()
+# Plain SQL
 
 
 @pytest.mark.parametrize("sql", [
@@ -182,7 +83,8 @@ def test_parameters(s: Asking, sql: str, values: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("value", [
     0, -7, 2**40, 2**100, 1.5, -0.0, 1e300, 1e-300, math.inf, -math.inf, True, False, "", "ä'\"\\",
-    b"", b"\x00'\xff", datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29, 12, 30, 15, 123456),
+    b"", b"\x00'\xff", datetime.date(2024, 2, 29),
+    datetime.datetime(2024, 2, 29, 12, 30, 15, 123456),
     datetime.time(23, 59, 59, 999999), datetime.timedelta(days=1, seconds=2, microseconds=3),
     Decimal("-12.3400"), Decimal("1E+3"), [1, 2, None], ["a'", "b"], [], {"a": 1, "b'c": [None]},
     np.float64(2.5), None,
@@ -384,7 +286,8 @@ def test_a_decorated_function_and_a_class(s: Asking) -> None:
 @pytest.mark.parametrize(("options", "words"), [
     ({"task": "guess"}, "task is one of"), ({"task": "predict"}, "output="),
     ({"task": "detect"}, "labels="), ({"task": "detect", "labels": ["a", ""]}, "no label"),
-    ({"task": "detect", "labels": ["a", "A"]}, "twice"), ({"task": "detect", "labels": "ab"}, "list"),
+    ({"task": "detect", "labels": ["a", "A"]}, "twice"),
+    ({"task": "detect", "labels": "ab"}, "list"),
     ({"task": "predict", "output": "NOTATYPE"}, "NOTATYPE"),
     ({"task": "predict", "output": "BIGINT", "input": "NOTATYPE"}, "NOTATYPE"),
     ({"task": "predict", "output": "BIGINT", "batch_size": 0}, "batch_size"),
@@ -613,9 +516,9 @@ def test_closed(tmp_path: Path) -> None:
     s.run("CREATE TABLE t AS SELECT sq(3) AS x")
     s.close()
     s.close()
-    with pytest.raises(Error, match="(?i)closed"):
+    with pytest.raises(Error, match=r"(?i)closed"):
         s.rows("SELECT 1")
-    with pytest.raises(Error, match="(?i)closed"):
+    with pytest.raises(Error, match=r"(?i)closed"):
         s.rows("SELECT sq(1)")
     with Asking(tmp_path / "a.db") as again:
         assert again.value("SELECT x FROM t") == 9

@@ -84,7 +84,8 @@ def test_a_table_of_handles_does_not_depend_on_the_working_folder(
 
 
 @pytest.mark.parametrize("sql", [
-    "SELECT count(*) FROM hits", "SELECT frame_id FROM hits", "SELECT * FROM hits WHERE frame_id > 100",
+    "SELECT count(*) FROM hits", "SELECT frame_id FROM hits",
+    "SELECT * FROM hits WHERE frame_id > 100", "SELECT count(*) FROM hits WHERE frame_id IS NULL",
     "SELECT max(f) FROM numbers", "SELECT 1 FROM numbers LIMIT 1", "SELECT count(*) FROM pairs",
     "SELECT EXISTS (FROM hits)", "CREATE TABLE t AS FROM hits", "SELECT sum(n) FROM counted",
 ])
@@ -97,9 +98,9 @@ def test_plain_duckdb_gets_a_clear_error_and_no_wrong_answer(
     s.run("CREATE VIEW pairs AS SELECT frame_id FROM hits JOIN numbers ON x = frame_id")
     s.run("CREATE VIEW counted AS SELECT count(*) AS n FROM hits")
     s.close()
-    with duckdb.connect(str(folder / "a.db")) as plain:
-        with pytest.raises(duckdb.Error, match="open the database with mlsql"):
-            plain.execute(sql).fetchall()
+    with duckdb.connect(str(folder / "a.db")) as plain, pytest.raises(
+            duckdb.Error, match="open the database with mlsql"):
+        plain.execute(sql).fetchall()
 
 
 def test_plain_duckdb_sees_the_columns(s: Asking, folder: Path) -> None:

@@ -39,8 +39,10 @@ class Names:
             return self._settled[id(scope)][1]
         return [self._source(scope, i, node) for i, node in enumerate(sources(scope))]
 
-    def settle(self, scope: exp.Select) -> None:
+    def settle(self, scope: exp.Select, anew: bool = False) -> None:
         """The calls in the sources of a SELECT are expanded: what they hold changes no more."""
+        if anew:
+            self._settled.pop(id(scope), None)
         self._settled[id(scope)] = (scope, self.sources(scope))
 
     def _source(self, scope: exp.Select, position: int, node: exp.Expr) -> Source:

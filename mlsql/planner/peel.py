@@ -102,6 +102,7 @@ class Peeler:
         if reason:
             self.record(scope, reason)
             return
+        self._settle_volatile(scope)
         self._settle_sources(scope)
         if not joins_inner(scope):
             for number, join in enumerate(scope.args.get("joins") or []):
@@ -139,6 +140,24 @@ class Peeler:
                     self._materialise(source.this)
             elif isinstance(source, exp.Table):
                 self._settle_table(source, scope)
+
+    def _settle_volatile(self, scope: exp.Select) -> None:
+        """SELECT p(random()) FROM t: the arguments are drawn once, as columns of the source."""
+        calls = [c for c in own(scope, ModelOutput) if is_volatile(c.this)
+                 and not calls_models(c.this)]
+        starred = any(item.is_star for item in scope.expressions)
+        if not calls or starred or len(sources(scope)) > 1 or scope.meta["correlated"]:
+            return
+        drawn = [exp.alias_(c.this.copy(), f"mlsql_v{i}") for i, c in enumerate(calls)]
+        if sources(scope):
+            source = sources(scope)[0]
+            query = exp.select("*", *drawn).from_(source.copy())
+            source.replace(query.subquery(aliased(source) or "mlsql_v"))
+        else:
+            scope.set("from_", exp.From(this=exp.select(*drawn).subquery("mlsql_v")))
+        for i, call in enumerate(calls):
+            call.set("this", exp.column(f"mlsql_v{i}"))
+        self.names.settle(scope, anew=True)
 
     def _settle_sample(self, scope: exp.Select) -> None:
         """USING SAMPLE over one source: the sample is drawn once."""
