@@ -297,3 +297,62 @@ class QueryGenerator:
 
     def _pick(self, *choices: str) -> str:
         return self._random.choice(choices)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A statement that changes the tables, and a query that shows what it has changed."""
+
+    text: str
+    check: str
+
+
+class ChangeGenerator:
+    """Makes statements that write."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(f"change {seed}")
+        self._queries = QueryGenerator(seed + 100_000)
+        self._make = ExpressionGenerator(self._random, self._queries.query)
+
+    def change(self) -> Change:
+        kinds = (self._insert, self._create, self._update, self._update, self._delete)
+        return self._random.choice(kinds)()
+
+    def _insert(self) -> Change:
+        if self._random.random() < 0.25:
+            whole = self._make.of(I, Place(queries=False), 2)
+            return Change(f"INSERT INTO b (id, x) VALUES (1, q(4)), ({whole}, 7)", "FROM b")
+        body = self._queries.query([I, I, S], Place(), 2)
+        more = self._random.choice(("", "", " RETURNING id, s"))
+        return Change(f"INSERT INTO e {body}{more}", "FROM e")
+
+    def _create(self) -> Change:
+        types = [self._random.choice(TYPES) for _ in range(2)]
+        body = self._queries.query(types, Place(), 3)
+        return Change(f"CREATE OR REPLACE TABLE z AS {body}", "FROM z")
+
+    def _update(self) -> Change:
+        rows = Place((("x", I), ("y", I), ("s", S), ("id", I)))
+        sets = [f"x = {self._make.of(I, rows, 2)}", f"s = {self._make.of(S, rows, 2)}"]
+        self._random.shuffle(sets)
+        where = self._make.of(B, rows, 2)
+        return Change(f"UPDATE a SET {', '.join(sets[:self._random.randint(1, 2)])} WHERE {where}",
+                      "FROM a")
+
+    def _delete(self) -> Change:
+        rows = Place((("x", I), ("k", I), ("s", S), ("id", I)))
+        more = self._random.choice(("", "", " RETURNING x, s"))
+        return Change(f"DELETE FROM b WHERE {self._make.of(B, rows, 3)}{more}", "FROM b")
+
+
+def excluded(seed: int) -> str:
+    """A query whose conditions without models leave no row, so that no model need be asked."""
+    queries = QueryGenerator(seed + 200_000)
+    make = ExpressionGenerator(random.Random(f"excluded {seed}"), queries.query)
+    rows = Place((("x", I), ("y", I), ("s", S), ("id", I)), queries=False)
+    conditions = ["id > 90", *(make.of(B, rows, 2) for _ in range(2))]
+    make.random.shuffle(conditions)
+    items = ", ".join(f"{make.of(kind, rows, 2)} AS f{i}" for i, kind in enumerate((I, S)))
+    tail = make.pick("", " ORDER BY q(y), 1, 2", " GROUP BY ALL", " LIMIT 3")
+    return f"SELECT {items} FROM a WHERE {' AND '.join(conditions)}{tail}"

@@ -2,7 +2,7 @@
 
     with Sides() as sides:
         outcome = sides.compare("SELECT x FROM a WHERE p(x)")
-        outcome.verdict        # 'equal', 'wrong', 'error', 'calls' or 'rejected'
+        outcome.verdict        # see Outcome
 
 Each model is a Python function of one value. DuckDB gets it as a scalar function, mlsql as a model
 that writes down what it is asked. With nulls=True some inputs have no answer, and NULL is theirs.
@@ -66,12 +66,16 @@ MODELS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one statement came out. `calls` is what the models were asked, with repetitions."""
+    """How one statement came out.
+
+    `verdict`: 'equal'; 'wrong' rows, names or types; 'error', where DuckDB has none; 'calls', more
+    than one of an input, or one of NULL; 'unplanned', equal, but only because a plan that did not
+    bind was given up; or 'rejected' by DuckDB itself.
+    """
 
     verdict: str
     detail: str = ""
     calls: int = 0
-    distinct: int = 0
     extra: int = 0  # inputs that plain DuckDB never asked for
 
 
@@ -150,8 +154,9 @@ class Sides:
         verdict, detail = _judged(expected, found, ordered)
         if verdict == "equal":
             verdict, detail = self._judge_calls(result.stats.calls)
-        return Outcome(verdict, detail, result.stats.calls, len(self.asked),
-                       len(set(self.asked) - self.wanted))
+        if verdict == "equal" and any("did not bind" in w for w in result.warnings):
+            verdict = "unplanned"
+        return Outcome(verdict, detail, result.stats.calls, len(set(self.asked) - self.wanted))
 
     def _judge_calls(self, counted: int) -> tuple[str, str]:
         nulls = [name for name, value in self.asked if value is None]

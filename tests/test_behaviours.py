@@ -493,13 +493,13 @@ def test_one_that_is_not_deterministic_is_asked_each_time_and_never_cached() -> 
 
 
 @pytest.mark.parametrize("sql", [
-    "SELECT f, r * r FROM (SELECT r, sq(r) AS f FROM (SELECT (random() * 1e6)::INTEGER AS r "
+    "SELECT f, r * r FROM (SELECT r, sq(r) AS f FROM (SELECT (random() * 1e6)::BIGINT AS r "
     "FROM range(50)))",
-    "WITH a AS (SELECT (random() * 1e6)::INTEGER AS r FROM range(50)) SELECT sq(r), r * r FROM a",
-    "SELECT sq(r), r * r FROM (SELECT (random() * 1e6)::INTEGER AS r FROM range(50)) "
+    "WITH a AS (SELECT (random() * 1e6)::BIGINT AS r FROM range(50)) SELECT sq(r), r * r FROM a",
+    "SELECT sq(r), r * r FROM (SELECT (random() * 1e6)::BIGINT AS r FROM range(50)) "
     "WHERE sq(r) >= 0 ORDER BY sq(r)",
-    "SELECT sq((random() * 1e6)::INTEGER) >= 0, true FROM range(50)",
-    "SELECT true, true FROM range(50) WHERE sq((random() * 1e6)::INTEGER) >= 0",
+    "SELECT sq((random() * 1e6)::BIGINT) >= 0, true FROM range(50)",
+    "SELECT true, true FROM range(50) WHERE sq((random() * 1e6)::BIGINT) >= 0",
 ])
 def test_inputs_that_are_random(s: Asking, sql: str) -> None:
     rows = s.rows(sql)

@@ -171,9 +171,9 @@ def test_persons_in_coco_pictures(con: mlsql.Session, data: Path) -> None:
         WITH found AS (
             SELECT CONTAINS(image, 'person') AS says,
                    EXISTS (FROM boxes b WHERE b.image = parse_filename(path) AND class = 'person')
-                       AS true
+                       AS shows
             FROM '{folder}/*.jpg')
-        SELECT count(*), count(*) FILTER (true), count(*) FILTER (says AND true),
+        SELECT count(*), count(*) FILTER (shows), count(*) FILTER (says AND shows),
                count(*) FILTER (says) FROM found""")
     ((total, there, both, said),) = result.fetchall()
     assert (total, there) == (412, 208)

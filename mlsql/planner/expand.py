@@ -37,6 +37,8 @@ class _Expander:
         self._names = names
 
     def statement(self, root: exp.Expr) -> exp.Expr:
+        for dot in sorted(root.find_all(exp.Dot), key=lambda d: -d.depth):
+            self._turn_around(dot)
         if isinstance(root, Query):
             return self.query(root)
         for query in nested(root):
@@ -44,6 +46,17 @@ class _Expander:
         for call in self._calls(root):
             self._expand(call, None)
         return root
+
+    def _turn_around(self, dot: exp.Dot) -> None:
+        """x.f(y) is f(x, y), as DuckDB has it."""
+        call = dot.expression
+        if isinstance(call, exp.Anonymous) and self._is_ours(call):
+            subject = dot.this.copy()
+            names = list(subject.find_all(exp.Identifier, bfs=False))
+            if all(isinstance(n, (exp.Dot, exp.Identifier)) for n in subject.walk()):
+                subject = exp.column(*reversed(names))
+            call.set("expressions", [subject, *call.expressions])
+            dot.replace(call)
 
     def query(self, query: exp.Expr) -> exp.Expr:
         for cte in ctes(query):

@@ -10,33 +10,27 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mlsql.parser.dialect import to_sql
 from mlsql.planner.candidates import candidates, cheap
 from mlsql.planner.context import Context
 from mlsql.planner.dml import as_select
-from mlsql.planner.names import Names, with_ctes
-from mlsql.planner.nodes import Conjunct, Lookup, Materialise, Node, Stage, Store
+from mlsql.planner.names import Names
+from mlsql.planner.nodes import Conjunct, Lookup, Node, Stage, Store
+from mlsql.planner.settle import Settler
 from mlsql.planner.shape import (
-    aggregates,
     has_sample,
-    is_aggregated,
-    is_repeatable,
     joins_inner,
-    key_items,
     resolved_order,
     stops_early,
     top_rows,
 )
-from mlsql.planner.stages import StageBuilder, spelt
-from mlsql.planner.substitute import QUERY, allows_subquery, look_up, look_up_call
+from mlsql.planner.stages import StageBuilder
+from mlsql.planner.substitute import allows_subquery, look_up, look_up_call
 from mlsql.planner.trees import (
     Query,
-    aliased,
     as_written,
     calls_models,
     conjuncts,
     ctes,
-    is_volatile,
     keep,
     kept,
     nested,
@@ -44,7 +38,15 @@ from mlsql.planner.trees import (
     owner,
     place,
     sources,
-    visible_ctes,
+)
+from mlsql.planner.wanted import (
+    ABOVE_WHERE,
+    first_calls,
+    group_calls,
+    is_ready,
+    is_recorded,
+    parts,
+    row_calls,
 )
 from mlsql.udfs.function import ModelOutput
 
@@ -102,8 +104,7 @@ class Peeler:
         if reason:
             self.record(scope, reason)
             return
-        self._settle_volatile(scope)
-        self._settle_sources(scope)
+        Settler(self.context, self.names, self.prefix, self.nodes).settle(scope)
         if not joins_inner(scope):
             for number, join in enumerate(scope.args.get("joins") or []):
                 self._on(scope, number, join)
@@ -114,7 +115,7 @@ class Peeler:
         """Why the rows of a scope cannot be foreseen, '' if they can."""
         if has_sample(scope) and (len(sources(scope)) > 1 or scope.meta["correlated"]):
             return "a sample of joined sources"
-        if any(source.find(exp.Anonymous) is not None and _recorded(source, self.lookups)
+        if any(source.find(exp.Anonymous) is not None and is_recorded(source, self.lookups)
                for source in sources(scope)):
             return "a source that is itself recorded"
         around = owner(scope)
@@ -128,76 +129,12 @@ class Peeler:
             return "a model in a lateral source"
         return ""
 
-    def _settle_sources(self, scope: exp.Select) -> None:
-        """Materialise the derived sources that might give other rows when evaluated again."""
-        if scope.meta["correlated"]:
-            return
-        if has_sample(scope):
-            self._settle_sample(scope)
-        for source in sources(scope):
-            if isinstance(source, exp.Subquery) and not is_repeatable(source.this, self.context):
-                if not calls_models(source):
-                    self._materialise(source.this)
-            elif isinstance(source, exp.Table):
-                self._settle_table(source, scope)
-
-    def _settle_volatile(self, scope: exp.Select) -> None:
-        """SELECT p(random()) FROM t: the arguments are drawn once, as columns of the source."""
-        calls = [c for c in own(scope, ModelOutput) if is_volatile(c.this)
-                 and not calls_models(c.this)]
-        starred = any(item.is_star for item in scope.expressions)
-        if not calls or starred or len(sources(scope)) > 1 or scope.meta["correlated"]:
-            return
-        drawn = [exp.alias_(c.this.copy(), f"mlsql_v{i}") for i, c in enumerate(calls)]
-        if sources(scope):
-            source = sources(scope)[0]
-            query = exp.select("*", *drawn).from_(source.copy())
-            source.replace(query.subquery(aliased(source) or "mlsql_v"))
-        else:
-            scope.set("from_", exp.From(this=exp.select(*drawn).subquery("mlsql_v")))
-        for i, call in enumerate(calls):
-            call.set("this", exp.column(f"mlsql_v{i}"))
-        self.names.settle(scope, anew=True)
-
-    def _settle_sample(self, scope: exp.Select) -> None:
-        """USING SAMPLE over one source: the sample is drawn once."""
-        source = sources(scope)[0]
-        drawn = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
-        drawn.set("sample", scope.args["sample"].copy())
-        scope.set("sample", None)
-        source.replace(self._made(drawn).subquery(aliased(source) or "mlsql_sample"))
-
-    def _made(self, query: exp.Expr) -> exp.Select:
-        """SELECT * FROM a new table that will hold a query's rows."""
-        whole = with_ctes(query.copy(), list(visible_ctes(query)))
-        made = exp.select("*").from_(exp.to_table(self._new_table(whole)))
-        keep(made, QUERY, whole)
-        return made
-
-    def _settle_table(self, source: exp.Table, scope: exp.Select) -> None:
-        cte = _cte_of(source, scope)
-        if cte is not None:
-            body = cte.this
-            if not calls_models(body) and not is_repeatable(body, self.context):
-                self._materialise(body)
-        elif not is_repeatable(source, self.context):
-            query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
-            source.replace(self._made(query).subquery(source.alias_or_name))
-
-    def _materialise(self, query: exp.Expr) -> None:
-        query.replace(self._made(query))
-
-    def _new_table(self, query: exp.Expr) -> str:
-        table = f"{self.prefix}_rows{sum(isinstance(n, Materialise) for n in self.nodes)}"
-        self.nodes.append(Materialise(table, query))
-        return table
-
     def _on(self, scope: exp.Select, number: int, join: exp.Join) -> None:
         self._unnested(scope, number, join)
         if join.args.get("on") is None or not calls_models(join.args["on"]):
             return
         self._nested(join.args["on"], correlated=False)
-        while wanted := [c for c in own(join.args["on"], ModelOutput) if self._ready(c)]:
+        while wanted := [c for c in own(join.args["on"], ModelOutput) if is_ready(c, self.lookups)]:
             builder = self._builder()
             filters = [self._conjunct(builder, c, wanted, scope, None)
                        for c in conjuncts(join.args["on"]) if calls_models(c)]
@@ -209,7 +146,7 @@ class Peeler:
         """UNNEST(model(x)) as a source: x is of the sources before it."""
         if not isinstance(join.this, exp.Unnest):
             return
-        while wanted := [c for c in own(join.this, ModelOutput) if self._ready(c)]:
+        while wanted := [c for c in own(join.this, ModelOutput) if is_ready(c, self.lookups)]:
             builder = self._builder()
             builder.add(wanted, join.this)
             before = frozenset(range(number + 1))
@@ -227,7 +164,7 @@ class Peeler:
         for clause in clauses:
             self._nested(clause, correlated=False)
         while ready := [c for clause in clauses for c in own(clause, ModelOutput)
-                        if self._ready(c)]:
+                        if is_ready(c, self.lookups)]:
             only, wanted = self._component(scope, ready)
             builder = self._builder()
             filters = [self._conjunct(builder, c, wanted, scope, only)
@@ -280,7 +217,7 @@ class Peeler:
         if "merge_tail" in self.context.switched_off():
             return []
         self._drop_unused(scope)
-        rows = self._row_calls(scope)
+        rows = row_calls(scope, self.context, self.lookups)
         if scope.args.get("limit") is not None and not stops_early(scope, self.context):
             return []
         for call, root in rows:
@@ -288,11 +225,11 @@ class Peeler:
         return [call for call, _ in rows]
 
     def _above_where(self, scope: exp.Select) -> None:
-        for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
-            for part in _parts(scope, clause):
+        for clause in ABOVE_WHERE:
+            for part in parts(scope, clause):
                 self._nested(part, correlated=False)
         self._drop_unused(scope)
-        while rows := self._first_calls(scope):
+        while rows := first_calls(scope, self.context, self.lookups):
             builder = self._builder()
             for call, root in rows:
                 builder.add([call], root)
@@ -301,14 +238,14 @@ class Peeler:
             top = top_rows(scope, self.context) if ordered else None
             self._finish(scope, "SELECT", builder, [], [call for call, _ in rows], top=top)
             self._substitute([call for call, _ in rows])
-        while groups := self._group_calls(scope):
+        while groups := group_calls(scope, self.context, self.lookups):
             builder = self._builder()
             for call, root in groups:
                 builder.add([call], root)
             self._finish(scope, "HAVING", builder, [], [c for c, _ in groups], grouped=True)
             self._substitute([call for call, _ in groups])
-        for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
-            for part in _parts(scope, clause):
+        for clause in ABOVE_WHERE:
+            for part in parts(scope, clause):
                 self._nested(part, correlated=True)
         self.record(scope, "an argument that is known only above its clause")
 
@@ -318,54 +255,6 @@ class Peeler:
         for item in scope.expressions:
             if id(item.unalias()) in unused:
                 self._substitute(list(own(item, ModelOutput)))
-
-    def _first_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
-        """The ready row calls; under LIMIT those of ORDER BY first, and the others for its rows."""
-        rows = self._row_calls(scope)
-        order = resolved_order(scope) if top_rows(scope, self.context) is not None else None
-        asked = {to_sql(c) for c in order.find_all(ModelOutput)} if order is not None else set()
-        return [(c, part) for c, part in rows if to_sql(c) in asked] or rows
-
-    def _row_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
-        """The ready calls above WHERE whose argument is a row's: (call, the clause's root)."""
-        grouped = is_aggregated(scope, self.context)
-        keys = key_items(scope) if grouped else []
-        # A call that a key holds is the row's wherever it stands.
-        held = {spelt(c) for part in [*keys, *_parts(scope, "group")] if grouped
-                for c in own(part, ModelOutput)}
-        found = []
-        for clause in ("group", "expressions", "having", "qualify", "order", "windows", "distinct"):
-            for part in _parts(scope, clause):
-                for call in own(part, ModelOutput):
-                    inside = not grouped or spelt(call) in held or \
-                        aggregates(call, part, self.context)
-                    if inside and self._ready(call):
-                        found.append((call, part))
-        return found
-
-    def _group_calls(self, scope: exp.Select) -> list[tuple[ModelOutput, exp.Expr]]:
-        if not is_aggregated(scope, self.context):
-            return []
-        found = []
-        for clause in ("expressions", "having", "qualify", "order"):
-            for part in _parts(scope, clause):
-                found += [(call, part) for call in own(part, ModelOutput)
-                          if self._ready(call)]
-        return found
-
-    def _ready(self, call: ModelOutput) -> bool:
-        """Whether a call's argument can be computed from the scope's rows, now and again."""
-        argument = call.this
-        if calls_models(argument) or is_volatile(argument):
-            return False
-        if argument.find(exp.Window, exp.Columns, exp.Star) is not None:
-            return False
-        if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup) is not None:
-            return False
-        if _recorded(argument, self.lookups):
-            return False
-        # any_value and the like may choose another row the second time.
-        return argument.find(exp.AggFunc) is None
 
     def _nested(self, clause: exp.Expr, *, correlated: bool) -> None:
         """Peel the queries nested in a clause, those of one kind."""
@@ -449,17 +338,6 @@ class Peeler:
         call.replace(look_up_call(call, lookup))
 
 
-def _parts(scope: exp.Select, clause: str) -> list[exp.Expr]:
-    node = scope.args.get(clause)
-    if node is None:
-        return []
-    if clause in ("group", "order"):
-        return list(node.expressions)
-    if isinstance(node, list):
-        return list(node)
-    return [node]
-
-
 def _conditions(scope: exp.Select) -> list[exp.Expr]:
     """The clauses that hold conditions on rows before grouping."""
     where = [scope.args["where"]] if scope.args.get("where") is not None else []
@@ -482,15 +360,3 @@ def _tied(start: set[int], conditions: list[set[int]]) -> frozenset[int]:
 
 def _recursive(cte: exp.CTE) -> bool:
     return any(t.name.lower() == cte.alias.lower() for t in cte.this.find_all(exp.Table))
-
-
-def _recorded(node: exp.Expr, lookups: dict[str, Lookup]) -> bool:
-    names = {lookup.name for lookup in lookups.values()}
-    return any(f.name in names for f in node.find_all(exp.Anonymous))
-
-
-def _cte_of(source: exp.Table, scope: exp.Select) -> exp.CTE | None:
-    if source.args.get("db"):
-        return None
-    found = [c for c in visible_ctes(scope) if c.alias.lower() == source.name.lower()]
-    return found[-1] if found else None

@@ -174,7 +174,7 @@ def rows_wanted(scope: exp.Select, context: Context) -> tuple[int | None, exp.Or
     unclear = scope.args.get("order") is not None and order is None
     if rows is None or skipped is None or unclear:
         return None, None
-    if order is not None and (is_volatile(order) or nested(order)):
+    if order is not None and is_volatile(order):
         return None, None
     return rows + skipped, order
 
