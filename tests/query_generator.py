@@ -351,7 +351,7 @@ def excluded(seed: int) -> str:
     queries = QueryGenerator(seed + 200_000)
     make = ExpressionGenerator(random.Random(f"excluded {seed}"), queries.query)
     rows = Place((("x", I), ("y", I), ("s", S), ("id", I)), queries=False)
-    conditions = ["id > 90", *(make.of(B, rows, 2) for _ in range(2))]
+    conditions = ["id > 90", make.of(B, rows, 2), make.of(B, rows, 2)]
     make.random.shuffle(conditions)
     items = ", ".join(f"{make.of(kind, rows, 2)} AS f{i}" for i, kind in enumerate((I, S)))
     tail = make.pick("", " ORDER BY q(y), 1, 2", " GROUP BY ALL", " LIMIT 3")

@@ -254,6 +254,21 @@ def test_limit_stops_within_a_batch_of_what_it_needs() -> None:
         assert s.calls == 1000
 
 
+@pytest.mark.parametrize("sql", [
+    "SELECT x FROM rows WHERE big(y) LIMIT 5", "SELECT x, sq(y) FROM rows LIMIT 3",
+    "SELECT x FROM rows WHERE big(y) AND x % 10 = 3 LIMIT 5 OFFSET 3",
+    "SELECT x FROM rows WHERE big(n) LIMIT 3", "SELECT x FROM rows WHERE big(n) IS NULL LIMIT 3",
+    "SELECT count(*) FROM (SELECT x FROM rows WHERE big(y) LIMIT 4500)",
+])
+def test_limit_takes_the_first_rows_as_duckdb_does(s: Asking, sql: str) -> None:
+    plain = reference()
+    make = """CREATE TABLE rows AS SELECT x, (x * 7919) % 101 AS y,
+              CASE WHEN x % 13 > 0 THEN x % 5 END AS n FROM range(5000) t(x)"""
+    plain.execute(make)
+    s.run(make)
+    assert s.rows(sql) == plain.sql(sql).fetchall()
+
+
 # 6. The cache
 
 
@@ -555,6 +570,46 @@ def test_skip_loses_the_row(poisoned: Asking) -> None:
         assert len(poisoned.rows("FROM query_errors()")) == 1
 
 
+def test_skip_and_limit(poisoned: Asking) -> None:
+    poisoned.run("SET on_error = 'skip'")
+    for sql, rows in (
+        ("SELECT x, bad(x) FROM range(10) t(x) ORDER BY x LIMIT 4",
+         [(0, 0), (1, 10), (2, 20), (4, 40)]),
+        ("SELECT x, bad(x) FROM range(10) t(x) LIMIT 4", [(0, 0), (1, 10), (2, 20), (4, 40)]),
+        ("SELECT x FROM range(10) t(x) WHERE bad(x) > 0 ORDER BY x LIMIT 3", [(1,), (2,), (4,)]),
+        ("SELECT x FROM range(10) t(x) ORDER BY bad(x) LIMIT 2 OFFSET 2", [(2,), (4,)]),
+        ("SELECT count(*) FROM (SELECT bad(x) FROM range(5) t(x) LIMIT 5)", [(4,)]),
+    ):
+        assert poisoned.rows(sql) == rows, sql
+
+
+def test_skip_wherever_the_call_stands(poisoned: Asking) -> None:
+    poisoned.run("SET on_error = 'skip'")
+    for sql, rows in (
+        ("SELECT bad(x), bad(x + 1) FROM range(6) t(x)", [(0, 10), (10, 20), (40, 50), (50, 60)]),
+        ("SELECT count(*), count(bad(x)) FROM range(6) t(x)", [(5, 5)]),
+        ("SELECT x FROM range(6) t(x) ORDER BY bad(x) DESC LIMIT 2", [(5,), (4,)]),
+        ("SELECT x FROM range(5) t(x) WHERE x IN (SELECT bad(y) // 10 FROM range(5) u(y)) "
+         "ORDER BY 1", [(0,), (1,), (2,), (4,)]),
+        ("SELECT bad(x) FROM range(4) t(x) UNION ALL SELECT bad(3)", [(0,), (10,), (20,)]),
+        ("SELECT x FROM range(6) t(x) WHERE x < 3 OR bad(x) > 45", [(0,), (1,), (2,), (5,)]),
+    ):
+        assert poisoned.rows(sql) == rows, sql
+
+
+def test_one_bad_input_is_one_error(poisoned: Asking) -> None:
+    poisoned.run("SET on_error = 'null'")
+    for sql in (
+        "SELECT bad(x) + bad(x), bad(x) FROM range(6) t(x), range(3)",
+        "SELECT x FROM range(5) t(x) WHERE EXISTS (SELECT 1 FROM range(5) u(y) WHERE bad(y) = x)",
+        "SELECT bad(x) FROM range(5) t(x) UNION ALL SELECT bad(x) FROM range(5) t(x)",
+        "SELECT bad(x), bad(x + 1) FROM range(6) t(x)", "SELECT [bad(v) FOR v IN [1, 3, 3]]",
+        "SELECT x FROM range(6) t(x) WHERE bad(x) > 10 ORDER BY bad(x) LIMIT 1",
+    ):
+        result = poisoned.run(sql)
+        assert len(result.errors) == result.stats.errors == 1, sql
+
+
 def test_null_in_conditions_is_unknown(poisoned: Asking) -> None:
     poisoned.run("SET on_error = 'null'")
     for sql, rows in (
@@ -774,8 +829,7 @@ def test_allowed_directories(tmp_path: Path) -> None:
     inside, outside = make_video(tmp_path / "in"), make_video(tmp_path / "out")
     (tmp_path / "in" / "link.mp4").symlink_to(outside)
     allowed = [f"{tmp_path}/in/"]
-    with Asking() as s:
-        s.run(f"SET allowed_directories = {allowed}; SET enable_external_access = false")
+    with Asking(enable_external_access=False, allowed_directories=allowed) as s:
         assert s.value(f"SELECT count(*) FROM '{inside}' "
                        "WHERE CONTAINS(frame, 'cat', model => 'eye')") == 5
         for path in (outside, f"{tmp_path}/in/../out/v.mp4", f"{tmp_path}/in/link.mp4"):

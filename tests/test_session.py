@@ -152,6 +152,15 @@ def test_results_in_every_form(s: Asking, video: Path) -> None:
     assert pa.table(result).column_names == ["frame_id", "frame", "l"]
 
 
+def test_rows_read_by_halves_stand_in_nobodys_way(s: Asking) -> None:
+    for sql in ("SELECT x, sq(x) FROM range(9) t(x)", "SELECT x, x * x FROM range(9) t(x)"):
+        first = s.session.execute(sql)
+        assert first.fetchone() == (0, 0)
+        reader = s.session.execute(sql).to_arrow_reader()
+        assert s.rows("SELECT sq(3)") == [(9,)] and s.rows("SELECT 1") == [(1,)]
+        assert first.fetchmany(2) == [(1, 1), (2, 4)] and reader.read_all().num_rows == 9
+
+
 def test_writing(s: Asking) -> None:
     s.run("CREATE TABLE t AS SELECT x, sq(x) AS y FROM range(5) t(x)")
     assert s.rows("INSERT INTO t SELECT x, sq(x) FROM range(5, 7) t(x) RETURNING *") == [

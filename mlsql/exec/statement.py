@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from mlsql.config import Settings
 from mlsql.errors import InternalError, Interrupted, NotSupportedError, ProgrammingError, TimeLimit
-from mlsql.exec.measured import Measurements
-from mlsql.exec.sources import READERS, Sources, is_media_file
+from mlsql.exec.resources import Resources
+from mlsql.exec.sources import READERS, is_media_file
 from mlsql.exec.stats import Stats
 from mlsql.exec.tables import table_functions
-from mlsql.exec.views import Views
 from mlsql.foreign import held, placed, translated
 from mlsql.parser.dialect import located, parse, to_sql
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
 from mlsql.udfs.function import functions
-from mlsql.udfs.registry import Registry
 
 if TYPE_CHECKING:
     import duckdb
 
-    from mlsql.exec.cache import OutputCache
-    from mlsql.exec.context import EngineContext
     from mlsql.exec.limits import Guardrails
-    from mlsql.exec.share import Executor, RowError
+    from mlsql.exec.share import RowError
+    from mlsql.exec.sources import Sources
     from mlsql.exec.tally import Tally
     from mlsql.planner.nodes import Plan
     from mlsql.udfs.spec import ModelSpec
@@ -55,23 +50,14 @@ class Answer:
     used_models: bool = False
 
 
-class Runner:
-    """Holds what statements share: models, measurements, the cache, and a loaded executor."""
+class Runner(Resources):
+    """Runs statements, one at a time; `peels` off leaves every call to be recorded."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
-        self.connection = connection
-        self.settings = settings
-        self.registry = Registry()
-        self.measured = Measurements()
-        self.views = Views(connection)
+        super().__init__(connection, settings)
         self.last = Answer()
-        self.rules_off: frozenset[str] = frozenset()
         self.peels = True
-        self._numbers = itertools.count()
-        self._executor: tuple[Any, Executor] | None = None
-        self._cache: tuple[str, OutputCache] | None = None
-        self._guardrails: Guardrails | None = None
-        self._tables = table_functions(self)
+        self.table_functions = table_functions(self)
 
     # --- what a statement is --------------------------------------------------------------
 
@@ -84,7 +70,7 @@ class Runner:
 
     def _is_call(self, word: str) -> bool:
         name = word.upper()
-        return (name in functions() or name in READERS or name in self._tables
+        return (name in functions() or name in READERS or name in self.table_functions
                 or self.registry.own(word) is not None)
 
     def check(self, spec: ModelSpec) -> None:
@@ -97,7 +83,7 @@ class Runner:
             except duckdb.Error as error:
                 raise ProgrammingError(f"{spec.name}: {what} {kind!r} is no type of DuckDB's: "
                                        f"{str(error).splitlines()[0]}") from error
-        taken = spec.name.upper() in functions() or spec.name.upper() in self._tables
+        taken = spec.name.upper() in functions() or spec.name.upper() in self.table_functions
         if taken or self.context().function_type(spec.name) is not None:
             raise ProgrammingError(f"{spec.name!r} is a function already: name the model otherwise")
 
@@ -139,7 +125,7 @@ class Runner:
         if _is_ours(statement):
             return self._show(statement)
         tree = bind(self._parsed(text), parameters)
-        _refuse(tree)
+        self._refuse(tree)
         self._as_query(tree)
         if isinstance(tree, _NAMES_ONLY) or _describes_table(tree):
             return self.plain(statement, parameters)
@@ -147,6 +133,8 @@ class Runner:
             return Answer(self._described(tree.this))
         if isinstance(tree, exp.Create) and tree.kind == "VIEW":
             return self._create_view(tree, parameters)
+        if not self._asks(tree) and not any(map(self._reads, tree.find_all(exp.Table))):
+            return self.plain(statement, parameters)  # it only has a word of ours in it
         sources = self.sources()
         resolved = sources.resolve(self.views.expand(tree))
         try:
@@ -187,7 +175,7 @@ class Runner:
 
         from mlsql.planner.plan import plan
 
-        prefix = f"mlsql_{next(self._numbers)}"
+        prefix = f"mlsql_{self.next_number()}"
         try:
             return plan(resolved, self.context(), prefix,
                         peels=self.peels if peels is None else peels,
@@ -211,13 +199,13 @@ class Runner:
         from mlsql.exec.limits import Guardrails
         from mlsql.exec.stage_run import Machinery
 
-        guardrails = self._guardrails = Guardrails(self.settings, tally)
+        guardrails = self.guardrails = Guardrails(self.settings, tally)
         cache = self.cache() if planned.stores else None
         use = Machinery(self.connection, self.executor(), cache, tally, guardrails)
         engine = Engine(planned, use, self.measured.learn, owns_transaction)
         engine.know(learned)
         try:
-            with guardrails.watching(self._stop_now):
+            with guardrails.watching(self.stop_now):
                 rows = engine.run()
         except Exception as error:
             reason = _reason(error, guardrails)
@@ -225,7 +213,7 @@ class Runner:
                 reason = translated(reason, located(str(reason), text))
             raise reason from error.__cause__ or error
         finally:
-            self._guardrails = None
+            self.guardrails = None
             learned.update(engine.learned())
             if cache is not None:
                 cache.flush()
@@ -236,6 +224,28 @@ class Runner:
             self.measured.ran(model)
         names, rows = rows if rows is not None else (None, None)
         return Answer(rows, names, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
+
+    def _refuse(self, tree: exp.Expr) -> None:
+        """Places where DuckDB keeps an expression for later: no model can be asked there."""
+        if isinstance(tree, exp.Command) and tree.name.upper() in ("PREPARE", "EXECUTE"):
+            raise NotSupportedError("PREPARE cannot hold a model call or media source: "
+                                    "pass parameters with the statement")
+        if not self._asks(tree):
+            return
+        if isinstance(tree, exp.Create) and tree.kind not in ("TABLE", "VIEW"):
+            raise NotSupportedError(
+                f"CREATE {tree.kind} cannot hold a model call: make it a view")
+        if isinstance(tree, exp.Alter) or (
+                isinstance(tree, exp.Create) and self._asks(tree.this)):
+            raise NotSupportedError("a constraint, default or generated column cannot ask a model")
+
+    def _reads(self, table: exp.Table) -> bool:
+        """Whether a source is a media file or a view of ours."""
+        return is_media_file(table.name) or self.views.finds(table)
+
+    def _asks(self, tree: exp.Expr) -> bool:
+        """Whether a statement calls a function of ours."""
+        return any(self._is_call(call.name) for call in tree.find_all(exp.Anonymous))
 
     def _parsed(self, text: str) -> exp.Expr:
         """The tree of a statement; where it is none, what DuckDB's own parser says of it."""
@@ -290,8 +300,8 @@ class Runner:
     def _show(self, statement: Statement) -> Answer:
         words = statement.words(2)
         if words == ["SHOW", "MODELS"]:
-            return Answer(self._tables["MODELS"]())
-        return Answer(self._tables["MODELS"](statement.rest(2).strip().strip("'\"")))
+            return Answer(self.table_functions["MODELS"]())
+        return Answer(self.table_functions["MODELS"](statement.rest(2).strip().strip("'\"")))
 
     def explain(
         self, wanted: Explain, parameters: Parameters, owns_transaction: bool
@@ -300,84 +310,6 @@ class Runner:
         from mlsql.exec.explaining import explained
 
         return explained(self, wanted, parameters, owns_transaction)
-
-    # --- what is shared -------------------------------------------------------------------
-
-    def context(self) -> EngineContext:
-        """The world as planning sees it."""
-        from mlsql.exec.context import EngineContext
-
-        return EngineContext(self.connection, self.registry, self.measured, self.views,
-                             self.rules_off)
-
-    def sources(self) -> Sources:
-        """What puts tables in the place of media sources, for one statement."""
-        return Sources(self.connection, self.limits(), self.listings(),
-                       self.settings.text("on_error"), self._tables, f"mlsql_{next(self._numbers)}")
-
-    def listings(self) -> Path | None:
-        """Where listings of videos are kept; None where the cache is off."""
-        folder = Path(self.settings.text("cache_dir"))
-        return folder / "listings" if self.settings.flag("cache") else None
-
-    def limits(self) -> Any:
-        """What media may be read: as much as DuckDB itself may read, and no larger pictures."""
-        from mlsql.exec.media.handle import Limits
-
-        external, directories = self.connection.execute(
-            "SELECT current_setting('enable_external_access'), "
-            "current_setting('allowed_directories')").fetchall()[0]
-        return Limits(self.settings.integer("max_pixels"), bool(external),
-                      tuple(directories or ()))
-
-    def executor(self) -> Executor:
-        """The executor of the settings, its models loaded from earlier statements."""
-        from mlsql.exec.executors import executor
-        from mlsql.exec.worker import WorkerOptions
-
-        s = self.settings
-        options = WorkerOptions(s.text("device"), s.integer("batch_size"),
-                                s.integer("memory_budget"), s.integer("workers"), self.limits())
-        wanted = (s.text("executor"), options)
-        if self._executor is None or self._executor[0] != wanted:
-            if self._executor is not None:
-                self._executor[1].close()
-            self._executor = (wanted, executor(s.text("executor"), options))
-        return self._executor[1]
-
-    def cache(self) -> OutputCache | None:
-        """The cache of outputs; None where the settings switch it off."""
-        from mlsql.exec.cache import OutputCache
-
-        if not self.settings.flag("cache"):
-            return None
-        folder = self.settings.text("cache_dir")
-        if self._cache is None or self._cache[0] != folder:
-            if self._cache is not None:
-                self._cache[1].close()
-            limit = self.settings.integer("cache_limit")
-            self._cache = (folder, OutputCache(Path(folder), limit or None))
-        return self._cache[1]
-
-    def interrupt(self) -> None:
-        """From any thread: end the statement that runs."""
-        guardrails = self._guardrails
-        if guardrails is not None:
-            guardrails.stop()
-        self._stop_now()
-
-    def _stop_now(self) -> None:
-        self.connection.interrupt()
-        if self._executor is not None:
-            self._executor[1].cancel()
-
-    def close(self) -> None:
-        """Give up models, files and threads; what was computed is on disk."""
-        if self._executor is not None:
-            self._executor[1].close()
-        if self._cache is not None:
-            self._cache[1].close()
-        self._executor = self._cache = None
 
 
 def _reason(error: Exception, guardrails: Guardrails) -> Exception:
@@ -395,22 +327,6 @@ def _reason(error: Exception, guardrails: Guardrails) -> Exception:
 def _held(query: exp.Expr) -> exp.Subquery:
     """A copy of a query below another node, so that any part of it can be replaced."""
     return exp.Subquery(this=query.copy())
-
-
-def _refuse(tree: exp.Expr) -> None:
-    """Places where DuckDB keeps an expression for later: no model can be asked there."""
-    if isinstance(tree, exp.Command) and tree.name.upper() in ("PREPARE", "EXECUTE"):
-        raise NotSupportedError(
-            "PREPARE cannot hold a model call or media source: pass parameters with the statement")
-    if isinstance(tree, exp.Alter) and tree.find(exp.Anonymous) is not None:
-        raise NotSupportedError("a constraint, default or generated column cannot ask a model")
-    if isinstance(tree, exp.Create) and tree.kind not in ("TABLE", "VIEW"):
-        raise NotSupportedError(
-            f"CREATE {tree.kind} cannot hold a model call or media source: make it a view")
-    if isinstance(tree, exp.Create) and isinstance(tree.this, exp.Schema) and any(
-            isinstance(part, exp.ColumnDef) and part.args.get("constraints")
-            for part in tree.this.expressions) and tree.expression is None:
-        raise NotSupportedError("a constraint, default or generated column cannot ask a model")
 
 
 def _describes_table(tree: exp.Expr) -> bool:
