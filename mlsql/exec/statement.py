@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from mlsql.config import Settings
-from mlsql.errors import InternalError, Interrupted, NotSupportedError, ProgrammingError, TimeLimit
+from mlsql.errors import (
+    InternalError,
+    Interrupted,
+    NotSupportedError,
+    ProgrammingError,
+    TimeLimit,
+    unknown,
+)
 from mlsql.exec.resources import Resources
 from mlsql.exec.sources import READERS, is_media_file
 from mlsql.exec.stats import Stats
@@ -184,7 +192,11 @@ class Runner(Resources):
             if not isinstance(error.__cause__, duckdb.Error):
                 raise
             message = located(str(error), text)
-            if "Scalar Function with name" in message:
+            missing = re.search(r"Scalar Function with name (\w+) does not exist", message)
+            if missing and not re.search(rf"\b{missing[1]}\b", text, re.I):
+                raise unknown("model", missing[1], self.registry.names(),
+                              "which a view asks: register it") from error.__cause__
+            if missing:
                 message += f"\nModels of this session: {', '.join(self.registry.names())}"
             raise ProgrammingError(message) from error.__cause__
 

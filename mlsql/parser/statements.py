@@ -84,7 +84,7 @@ def number_markers(statement: Statement) -> str:
     base = statement.tokens[0].start if statement.tokens else 0
     text, done, count = "", 0, 0
     for token in statement.tokens:
-        if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
+        if token.text in ("?", "?::"):  # sqlglot reads a cast of a marker as one operator
             count += 1
             start = token.start - base
             text += statement.text[done:start] + f"${count}"

@@ -111,7 +111,8 @@ class _Expander:
         self._check_labels(function, given, scope)
         _name_projection(node, self._context)
         expanded = function.expand(read_call(function, given, type), self._context)
-        expanded.meta[WRITTEN] = shown(node)
+        for part in (expanded, expanded.unnest()):  # parentheses may be taken off
+            part.meta[WRITTEN] = shown(node)
         node.replace(expanded)
 
     def _check_labels(
