@@ -433,27 +433,42 @@ def test_saved_counts_rows_that_shared_an_answer(s: Asking) -> None:
 # Being stopped
 
 
-def stop_after(s: Asking, seconds: float) -> threading.Timer:
-    timer = threading.Timer(seconds, s.session.interrupt)
-    timer.start()
-    return timer
+def stop_after(s: Asking, seconds: float, ready: threading.Event | None = None) -> threading.Thread:
+    """Interrupt the session from a thread, so many seconds from now, or from when it is ready."""
+
+    def stop() -> None:
+        if ready is not None:
+            ready.wait(30)
+        time.sleep(seconds)
+        s.session.interrupt()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    return thread
 
 
 def test_interrupt_from_another_thread_ends_models_within_a_second() -> None:
     with Asking(cache=True) as s:
-        s.add("slow", lambda x: time.sleep(0.04) or x, batch_size=4)
-        timer = stop_after(s, 0.6)
-        started = time.monotonic()
+        ready, stopped = threading.Event(), []
+
+        def slow(x: int) -> int:
+            time.sleep(0.04)
+            if len(s.asked("slow")) > 12:
+                stopped.append(time.monotonic())
+                ready.set()
+            return x
+
+        s.add("slow", slow, batch_size=4)
+        thread = stop_after(s, 0, ready)
         with pytest.raises(Interrupted, match="what was computed is kept"):
             s.rows("SELECT sum(slow(x)) FROM range(3000) t(x)")
-        assert time.monotonic() - started < 1.6
-        timer.join()
-        done = s.asked("slow")[:-4]  # the last batch may have been cut short
-        assert len(done) >= 4
+        assert time.monotonic() - stopped[0] < 1
+        thread.join()
+        done = s.asked("slow")[:8]  # surely answered; the last batches may have been cut short
         s.session.register("done", pa.table({"x": done}))
         again = s.run("SELECT sum(slow(x)) FROM done")
         assert again.fetchall() == [(sum(done),)]
-        assert (again.stats.calls, again.stats.cached) == (0, len(done))
+        assert (again.stats.calls, again.stats.cached) == (0, 8)
 
 
 @pytest.mark.parametrize("sql", [

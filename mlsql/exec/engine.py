@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -111,12 +112,22 @@ class Engine:
         """Leave nothing behind but what the statement itself wrote."""
         connection = self._use.connection
         if self._owns and not (keep and self._writes):
-            connection.execute("ROLLBACK")
+            self._roll_back()
         else:
             self._drop()
             if self._owns:
                 connection.execute("COMMIT")
         self._tables = []
+
+    def _roll_back(self) -> None:
+        """End the transaction; a stop that came late may interrupt this as well, once."""
+        import duckdb
+
+        try:
+            self._use.connection.execute("ROLLBACK")
+        except duckdb.Error:
+            with suppress(duckdb.Error):  # no transaction is left then
+                self._use.connection.execute("ROLLBACK")
 
     def _drop(self) -> None:
         try:

@@ -30,15 +30,25 @@ def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
         if not joins_inner(scope):
             continue
         for position, source in enumerate(sources(scope)):
-            inner = _select_of(source, scope, root)
-            if inner is not None and calls_models(inner) and passes_rows_on(inner, context):
-                _hand(scope, position, source, inner, names, context)
+            holder = _holder_of(source, scope, root)
+            inner = holder.this if holder is not None else None
+            if isinstance(inner, exp.Select) and calls_models(inner) \
+                    and passes_rows_on(inner, context):
+                items = _items([*_columns(source), *_columns(holder)[len(_columns(source)):]],
+                               inner)
+                _hand(scope, position, items, inner, names, context)
 
 
-def _select_of(source: exp.Expr, scope: exp.Select, root: exp.Expr) -> exp.Select | None:
-    """The SELECT of a derived table, or of a CTE that nothing else reads."""
+def _columns(node: exp.Expr | None) -> list[str]:
+    """The names that an alias gives to columns."""
+    alias = node.args.get("alias") if node is not None else None
+    return [c.name for c in alias.args.get("columns") or []] if alias is not None else []
+
+
+def _holder_of(source: exp.Expr, scope: exp.Select, root: exp.Expr) -> exp.Expr | None:
+    """What holds the query of a source: the derived table itself, or a CTE read nowhere else."""
     if isinstance(source, exp.Subquery):
-        return source.this if isinstance(source.this, exp.Select) else None
+        return source
     if not isinstance(source, exp.Table) or source.args.get("db") or source.args.get("sample"):
         return None
     name = source.name.lower()
@@ -47,15 +57,13 @@ def _select_of(source: exp.Expr, scope: exp.Select, root: exp.Expr) -> exp.Selec
     if read != 1 or len(defined) != 1 or sum(
             c.alias.lower() == name for q in [root, *nested(root)] for c in ctes(q)) != 1:
         return None
-    body = defined[0].this
-    return body if isinstance(body, exp.Select) else None
+    return defined[0]
 
 
 def _hand(
-    scope: exp.Select, position: int, source: exp.Expr, inner: exp.Select, names: Names,
-    context: Context,
+    scope: exp.Select, position: int, items: dict[str, exp.Expr], inner: exp.Select,
+    names: Names, context: Context,
 ) -> None:
-    items = _items(source, inner)
     keep(inner, "unused", _unused(scope, items))
     where = scope.args.get("where")
     known = cheap(where.this) if where is not None else []
@@ -98,12 +106,10 @@ def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:
     return {id(item) for name, item in items.items() if name not in named}
 
 
-def _items(source: exp.Expr, inner: exp.Select) -> dict[str, exp.Expr]:
+def _items(given: list[str], inner: exp.Select) -> dict[str, exp.Expr]:
     """What the columns of a derived table stand for; only items that have a name of their own."""
     if any(item.is_star for item in inner.expressions):
         return {}
-    alias = source.args.get("alias")
-    given = [c.name for c in alias.args.get("columns") or []] if alias is not None else []
     own = [item.alias_or_name for item in inner.expressions]
     names = given + own[len(given):]
     if len({n.lower() for n in names}) != len(names):

@@ -151,8 +151,10 @@ class _Expander:
             return None
         target = statement.this.copy()
         query = exp.Select(expressions=[exp.alias_(node.copy(), "mlsql_t")]).from_(target)
-        found = self._context.describe(to_sql(finished(query, query)))
-        return found[0][1]
+        try:
+            return self._context.describe(to_sql(finished(query, query)))[0][1]
+        except ProgrammingError:
+            return None  # it speaks of more than the table, such as a lambda's parameter
 
     def _open_aliases(self, scope: exp.Select) -> None:
         """Put the expression in the place of an alias that stands for a call."""

@@ -173,9 +173,30 @@ class Peeler:
             filters = [f for f in filters if f.calls]
             tails = self._tails(scope, builder, filters) if only is None else []
             self._finish(scope, "WHERE", builder, filters, [*wanted, *tails], only=only)
-            self._substitute([*wanted, *tails])
+            tying = self._tying(scope, clauses, wanted)
+            self._substitute([c for c in [*wanted, *tails] if not any(c is t for t in tying)])
+            for call in tying:
+                self._record_call(call)
         for clause in clauses:
             self._nested(clause, correlated=True)
+
+    def _tying(
+        self, scope: exp.Select, clauses: list[exp.Expr], wanted: list[ModelOutput]
+    ) -> list[ModelOutput]:
+        """The calls in equalities of two sources: DuckDB joins by the hash of a function's value.
+
+        A subquery it would evaluate above the product of the two.
+        """
+        if len(sources(scope)) < 2:
+            return []
+        found = []
+        for clause in clauses:
+            for condition in conjuncts(clause.args.get("on", clause.this)):
+                spoken = self.names.sources_of(scope, condition) or set()
+                if isinstance(condition.unnest(), exp.EQ) and len(spoken) > 1:
+                    found += [c for c in own(condition, ModelOutput)
+                              if any(c is w for w in wanted)]
+        return found
 
     def _component(
         self, scope: exp.Select, ready: list[ModelOutput]

@@ -53,7 +53,7 @@ def _typed(node: exp.Expr, call: ModelOutput) -> exp.Expr:
 
 def allows_subquery(call: ModelOutput) -> bool:
     """Whether DuckDB takes a subquery in the place where a call stands."""
-    if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup, exp.Unnest,
+    if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup, exp.Unnest, exp.Explode,
                           exp.Pivot, exp.Returning) is not None:
         return False
     window = call.find_ancestor(exp.Window)
