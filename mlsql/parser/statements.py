@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from mlsql.errors import ProgrammingError
 from mlsql.parser.dialect import WORDS
 
+_MARKERS = (TokenType.PLACEHOLDER, TokenType.QDCOLON)
 _OPENS_TRANSACTION = ("BEGIN", "START")
 _ENDS_TRANSACTION = ("COMMIT", "END", "ROLLBACK", "ABORT")
 
@@ -84,7 +85,8 @@ def number_markers(statement: Statement) -> str:
     base = statement.tokens[0].start if statement.tokens else 0
     text, done, count = "", 0, 0
     for token in statement.tokens:
-        if token.text in ("?", "?::"):  # sqlglot reads a cast of a marker as one operator
+        # A cast of a marker (?::) is one operator to sqlglot.
+        if token.token_type in _MARKERS and token.text in ("?", "?::"):
             count += 1
             start = token.start - base
             text += statement.text[done:start] + f"${count}"

@@ -9,7 +9,7 @@ from sqlglot import exp
 from mlsql.parser.dialect import DIALECT
 from mlsql.planner.guards import guards
 from mlsql.planner.names import with_ctes
-from mlsql.planner.shape import group_keys, resolved_order
+from mlsql.planner.shape import group_keys, joins_inner, resolved_order
 from mlsql.planner.trees import (
     calls_models,
     conjuncts,
@@ -27,7 +27,7 @@ Columns = Sequence[tuple[str, exp.Expr]]
 def candidates(
     scope: exp.Select, columns: Columns, *, join: int | None = None, grouped: bool = False,
     only: frozenset[int] | None = None, top: int | None = None, before: int | None = None,
-    more: Sequence[exp.Expr] = (),
+    more: Sequence[exp.Expr] = (), alone: bool = False,
 ) -> exp.Select:
     """The distinct values of `columns` over the rows of `scope` that reach the place asked for.
 
@@ -36,7 +36,8 @@ def candidates(
     allows. With `grouped`, it is above GROUP BY. With `only`, the other sources (joined by inner
     joins, and tied to these by no known condition) need just have a row. With `top`, only the
     first so many rows of the scope's order count, and those that tie with the last of them. With
-    `before`, the place is the source of that join: the sources before it, where `more` holds.
+    `before`, the place is the source of that join: the sources before it, where `more` holds. What
+    stands `alone` speaks of no scope around this one.
     """
     query = exp.Select(expressions=[exp.alias_(tried(e), name) for name, e in columns])
     if before is not None:
@@ -61,13 +62,18 @@ def candidates(
         within = exp.LTE(this=rank, expression=exp.Literal.number(top))
         query.set("qualify", exp.Qualify(this=within))
     query.set("distinct", exp.Distinct())
+    if alone:
+        return _under_ctes(query, scope)
     return finish(query, scope)
 
 
 def finish(query: exp.Select, scope: exp.Select) -> exp.Select:
     """The query over the rows of the scopes around `scope`, under the CTEs that it sees."""
-    wrapped = _wrapped(query, scope)
-    finished: exp.Select = with_ctes(wrapped, list(visible_ctes(scope)))  # type: ignore
+    return _under_ctes(_wrapped(query, scope), scope)
+
+
+def _under_ctes(query: exp.Select, scope: exp.Select) -> exp.Select:
+    finished: exp.Select = with_ctes(query, list(visible_ctes(scope)))  # type: ignore
     return finished
 
 
@@ -91,11 +97,13 @@ def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> Non
 def _take_some(query: exp.Select, scope: exp.Select, only: frozenset[int]) -> None:
     """Some of the inner-joined sources, the conditions on them, and a row from each other one."""
     taken = [node.copy() for i, node in enumerate(sources(scope)) if i in only]
-    query.set("from_", exp.From(this=taken[0]))
+    if taken:
+        query.set("from_", exp.From(this=taken[0]))
     for node in taken[1:]:
         query.append("joins", exp.Join(this=node, kind="CROSS"))
+    # Of outer joins a side may be looked at although the other has no row: none is asked for then.
     others = [exp.Exists(this=exp.select("1").from_(node.copy()))
-              for i, node in enumerate(sources(scope)) if i not in only]
+              for i, node in enumerate(sources(scope)) if i not in only and joins_inner(scope)]
     known = [c.copy() for c in kept(scope, "tied")[only]] + others
     if known:
         query.set("where", exp.Where(this=exp.and_(*known, copy=False)))

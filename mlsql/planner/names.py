@@ -103,6 +103,11 @@ class Names:
         """Whether anything in a SELECT refers to a SELECT around it."""
         return any(not self._bound_within(scope, column) for column in scope.find_all(exp.Column))
 
+    def binds(self, scope: exp.Select, node: exp.Expr) -> bool:
+        """Whether an expression of a SELECT speaks of nothing around it."""
+        return all(self.is_local(scope, column) or isinstance(column.this, exp.Star)
+                   for column in node.find_all(exp.Column))
+
     def _bound_within(self, scope: exp.Select, column: exp.Column) -> bool:
         if isinstance(column.this, exp.Star):
             return True

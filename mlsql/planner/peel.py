@@ -59,6 +59,7 @@ class Peeler:
     names: Names
     prefix: str
     peels: bool = True  # off: everything is recorded
+    stops: bool = True  # off: LIMIT ends nothing early, for rows may be lost above it
     nodes: list[Node] = field(default_factory=list)
     stores: dict[str, Store] = field(default_factory=dict)
     lookups: dict[str, Lookup] = field(default_factory=dict)
@@ -135,12 +136,35 @@ class Peeler:
             return
         self._nested(join.args["on"], correlated=False)
         while wanted := [c for c in own(join.args["on"], ModelOutput) if is_ready(c, self.lookups)]:
+            only, wanted = self._side(scope, join, wanted)
             builder = self._builder()
-            filters = [self._conjunct(builder, c, wanted, scope, None)
+            filters = [self._conjunct(builder, c, wanted, scope, only)
                        for c in conjuncts(join.args["on"]) if calls_models(c)]
-            self._finish(scope, "ON", builder, filters, wanted, join=number)
-            self._substitute(wanted)
+            filters = [f for f in filters if f.calls]
+            self._finish(scope, "ON", builder, filters, wanted, only=only,
+                         join=number if only is None else None)
+            for call in (tying := self._tying(scope, [join], wanted)):
+                self._record_call(call)
+            self._substitute([c for c in wanted if not any(c is t for t in tying)])
         self.record_nested(join.args["on"], "a correlated query in ON")
+
+    def _side(
+        self, scope: exp.Select, join: exp.Join, ready: list[ModelOutput]
+    ) -> tuple[frozenset[int] | None, list[ModelOutput]]:
+        """The calls of one source that no known part of ON ties to another, and that source.
+
+        (None, all calls) where the pairs are to be looked at.
+        """
+        known = [(c, self.names.sources_of(scope, c)) for c in cheap(join.args["on"])]
+        first = self.names.sources_of(scope, ready[0].this)
+        if scope.meta["correlated"] or not first or any(s is None for _, s in known):
+            return None, ready
+        side = _tied(first, [s for _, s in known if s])
+        if len(side) != 1:
+            return None, ready
+        own_part = [c for c, s in known if s is not None and s <= side]
+        keep(scope, "tied", {**kept(scope, "tied", {}), side: own_part})
+        return side, [c for c in ready if self._speaks_of(scope, c, side)]
 
     def _unnested(self, scope: exp.Select, number: int, join: exp.Join) -> None:
         """UNNEST(model(x)) as a source: x is of the sources before it."""
@@ -187,13 +211,15 @@ class Peeler:
 
         A subquery it would evaluate above the product of the two.
         """
-        if len(sources(scope)) < 2:
+        correlated = bool(scope.meta["correlated"])  # the other source may be one around
+        if len(sources(scope)) < 2 and not correlated:
             return []
         found = []
         for clause in clauses:
             for condition in conjuncts(clause.args.get("on", clause.this)):
                 spoken = self.names.sources_of(scope, condition) or set()
-                if isinstance(condition.unnest(), exp.EQ) and len(spoken) > 1:
+                ties = len(spoken) > 1 or correlated
+                if isinstance(condition.unnest(), exp.EQ) and ties:
                     found += [c for c in own(condition, ModelOutput)
                               if any(c is w for w in wanted)]
         return found
@@ -206,22 +232,30 @@ class Peeler:
         (None, all calls) where that is all the sources. Taking the others in too would pair each
         row of one with each of the other for nothing.
         """
-        if len(sources(scope)) < 2 or not joins_inner(scope):
+        correlated = bool(scope.meta["correlated"])
+        if not joins_inner(scope) or (len(sources(scope)) < 2 and not correlated):
             return None, ready
         known = [c for clause in _conditions(scope)
                  for c in cheap(clause.args.get("on", clause.this))]
         spoken = [(c, self.names.sources_of(scope, c)) for c in known]
         first = self.names.sources_of(scope, ready[0].this)
-        if not first or any(s is None for _, s in spoken):
+        if first is None or any(s is None for _, s in spoken) or not (first or correlated):
             return None, ready
-        tied = _tied(first, [s for _, s in spoken if s])
+        # An argument of the scopes around alone (no source here) wants one look for each of theirs.
+        tied = _tied(first, [s for _, s in spoken if s]) if first else frozenset()
+        mine = [c for c in ready if self._speaks_of(scope, c, tied)]
         if len(tied) == len(sources(scope)):
-            return None, ready
+            return None, mine
         ties = {**kept(scope, "tied", {}), tied: [c for c, s in spoken if s is not None
                                                   and s <= tied]}
         keep(scope, "tied", ties)
-        mine = [c for c in ready if (self.names.sources_of(scope, c.this) or {-1}) <= tied]
         return tied, mine
+
+    def _speaks_of(
+        self, scope: exp.Select, call: ModelOutput, tied: frozenset[int]
+    ) -> bool:
+        spoken = self.names.sources_of(scope, call.this)
+        return spoken is not None and spoken <= tied and bool(spoken) == bool(tied)
 
     def _tails(
         self, scope: exp.Select, builder: StageBuilder, filters: list[Conjunct]
@@ -256,7 +290,7 @@ class Peeler:
                 builder.add([call], root)
             order = resolved_order(scope)
             ordered = order is not None and not calls_models(order)
-            top = top_rows(scope, self.context) if ordered else None
+            top = top_rows(scope, self.context) if ordered and self.stops else None
             self._finish(scope, "SELECT", builder, [], [call for call, _ in rows], top=top)
             self._substitute([call for call, _ in rows])
         while groups := group_calls(scope, self.context, self.lookups):
@@ -312,9 +346,16 @@ class Peeler:
         decided = not left and all(f.condition is not None for f in filters)
         limit = stops_early(scope, self.context) if decided and join is None and not grouped \
             and only is None else None
-        rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only, top=top)
-        limit = None if top is not None else limit
+        rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only, top=top,
+                          alone=self._stands_alone(scope, builder))
+        limit = None if top is not None or not self.stops else limit
         self._add_stage(scope, where, builder, filters, rows, limit)
+
+    def _stands_alone(self, scope: exp.Select, builder: StageBuilder) -> bool:
+        """Whether the candidates of a correlated scope speak of nothing around it."""
+        known = [c for clause in _conditions(scope)
+                 for c in cheap(clause.args.get("on", clause.this))]
+        return all(self.names.binds(scope, e) for e in [*(e for _, e in builder.columns), *known])
 
     def _add_stage(
         self, scope: exp.Select, where: str, builder: StageBuilder, filters: list[Conjunct],

@@ -31,9 +31,9 @@ def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
     name_items(root, context)
     tree = expand(root, context, names)
     _bind(tree, context)
-    if "hand_inward" not in context.switched_off():
+    if "hand_inward" not in context.switched_off() and not skips:
         hand_inward(tree, names, context)
-    peeler = Peeler(context, names, prefix, peels)
+    peeler = Peeler(context, names, prefix, peels, stops=not skips)
     peeler.statement(tree)
     planned = Plan(tuple(peeler.nodes), tree, tuple(peeler.stores.values()),
                    tuple(peeler.lookups.values()), tuple(dict.fromkeys(peeler.notes)))
@@ -62,15 +62,10 @@ def _see_evaluated_only(stage: Stage) -> None:
     table = stage.early.table
     same = [exp.NullSafeEQ(this=exp.column(name, table=table), expression=tried(node))
             for name, node in stage.columns]
-    seen = exp.Exists(this=exp.select("1").from_(table).where(*same, copy=False))
+    found = exp.select(exp.column("mlsql_n", table=table)).from_(table).where(*same, copy=False)
+    # No EXISTS: as a semi join DuckDB may give the rows in another order, and LIMIT take others.
+    seen = exp.not_(exp.Is(this=found.subquery(), expression=exp.null()), copy=False)
     stage.scope.where(seen, copy=False)
-    if stage.scope.args.get("order") is None:
-        # The first rows that pass, in the order in which they were looked at: a join keeps none.
-        first = exp.select(exp.column("mlsql_n", table=table)).from_(table).where(
-            *[c.copy() for c in same], copy=False)
-        stage.scope.order_by(exp.Ordered(this=first.subquery()), copy=False)
-        if stage.scope.args.get("limit") is None:
-            stage.scope.limit(stage.early.rows, copy=False)
 
 
 def _lose_unusable(stage: Stage) -> None:

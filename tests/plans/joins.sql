@@ -2,7 +2,8 @@
 SELECT t.x, u.z FROM t JOIN u ON sq(t.y) = u.y;
 s0 WHERE: SELECT DISTINCT t.y AS a0 FROM t WHERE EXISTS(SELECT 1 FROM u)
   out_0 = sq(a0)
-final: SELECT t.x, u.z FROM t JOIN u ON m0[t.y] = u.y
+f0: looks up sq in m0
+final: SELECT t.x, u.z FROM t JOIN u ON F0(t.y) = u.y
 
 # the cheap part of the join thins the candidates
 SELECT t.x, u.z FROM t JOIN u ON t.y = u.y WHERE big(t.x) AND u.z <> 'z1';
@@ -30,21 +31,21 @@ final: SELECT t.x, u.z FROM t LEFT JOIN u ON t.y = u.y AND m0[u.y + t.x]
 
 # WHERE above a left join waits for its ON
 SELECT t.x, u.z FROM t LEFT JOIN u ON sq(t.y) = u.y WHERE sq(u.y) IS NULL OR big(t.x);
-s0 ON: SELECT DISTINCT t.y AS a0, u.y AS x1 FROM t JOIN u ON TRUE
+s0 ON: SELECT DISTINCT t.y AS a0 FROM t
   out_0 = sq(a0)
-  accept (out_0 = x1)
-s1 WHERE: SELECT DISTINCT u.y AS a0, t.x AS a1 FROM t LEFT JOIN u ON m0[t.y] = u.y
+s1 WHERE: SELECT DISTINCT u.y AS a0, t.x AS a1 FROM t LEFT JOIN u ON F0(t.y) = u.y
   out_0 = sq(a0)
   out_1 = big(a1) if (NOT (out_0 IS NULL) IS TRUE)
   accept (out_0 IS NULL OR out_1)
-final: SELECT t.x, u.z FROM t LEFT JOIN u ON m0[t.y] = u.y WHERE m0[u.y] IS NULL OR m1[t.x]
+f0: looks up sq in m0
+final: SELECT t.x, u.z FROM t LEFT JOIN u ON F0(t.y) = u.y WHERE m0[u.y] IS NULL OR m1[t.x]
 
 # a semi join
 SELECT t.x FROM t SEMI JOIN u ON sq(t.y) = u.y;
-s0 ON: SELECT DISTINCT t.y AS a0, u.y AS x1 FROM t JOIN u ON TRUE
+s0 ON: SELECT DISTINCT t.y AS a0 FROM t
   out_0 = sq(a0)
-  accept (out_0 = x1)
-final: SELECT t.x FROM t SEMI JOIN u ON m0[t.y] = u.y
+f0: looks up sq in m0
+final: SELECT t.x FROM t SEMI JOIN u ON F0(t.y) = u.y
 
 # USING and a star stay as written
 SELECT * FROM t JOIN u USING (y) WHERE sq(y) < 4;

@@ -4,7 +4,7 @@ s0 WHERE: SELECT a0, MIN(mlsql_n) AS mlsql_n FROM (SELECT x AS a0, ROW_NUMBER() 
   out_0 = big(a0)
   accept (out_0)
   ends after 2 rows, evaluated ones in s0_e
-final: SELECT x FROM t WHERE m0[x] AND EXISTS(SELECT 1 FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) ORDER BY (SELECT s0_e.mlsql_n FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) LIMIT 2
+final: SELECT x FROM t WHERE m0[x] AND NOT (SELECT s0_e.mlsql_n FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) IS NULL LIMIT 2
 
 # LIMIT in a cheap order ends early, in that order
 SELECT x, sq(x) AS f FROM t WHERE big(x) ORDER BY y DESC, x LIMIT 2 OFFSET 1;
@@ -13,7 +13,7 @@ s0 WHERE: SELECT a0, MIN(mlsql_n) AS mlsql_n FROM (SELECT x AS a0, ROW_NUMBER() 
   out_1 = sq(a0) if (out_0)
   accept (out_0)
   ends after 3 rows, evaluated ones in s0_e
-final: SELECT x, m1[x] AS f FROM t WHERE m0[x] AND EXISTS(SELECT 1 FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) ORDER BY y DESC, x LIMIT 2 OFFSET 1
+final: SELECT x, m1[x] AS f FROM t WHERE m0[x] AND NOT (SELECT s0_e.mlsql_n FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) IS NULL ORDER BY y DESC, x LIMIT 2 OFFSET 1
 
 # LIMIT without a model in WHERE takes only the rows wanted
 SELECT sq(x) FROM t ORDER BY x DESC LIMIT 2;
@@ -40,7 +40,7 @@ s0 WHERE: SELECT a0, MIN(mlsql_n) AS mlsql_n FROM (SELECT x AS a0, ROW_NUMBER() 
   out_0 = big(a0)
   accept (out_0)
   ends after 2 rows, evaluated ones in s0_e
-final: SELECT COUNT(*) AS "count_star()" FROM (SELECT x FROM t WHERE m0[x] AND EXISTS(SELECT 1 FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) ORDER BY (SELECT s0_e.mlsql_n FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) LIMIT 2)
+final: SELECT COUNT(*) AS "count_star()" FROM (SELECT x FROM t WHERE m0[x] AND NOT (SELECT s0_e.mlsql_n FROM s0_e WHERE s0_e.a0 IS NOT DISTINCT FROM x) IS NULL LIMIT 2)
 
 # LIMIT over DISTINCT cannot end early
 SELECT DISTINCT sq(x) FROM t ORDER BY 1 LIMIT 2;

@@ -24,7 +24,8 @@ SELECT x FROM t WHERE x > 2 AND EXISTS (SELECT 1 FROM u WHERE sq(u.y + t.x) = 16
 s0 WHERE: SELECT DISTINCT mlsql_l.* FROM t, LATERAL (SELECT DISTINCT TRY(u.y + t.x) AS a0 FROM u) AS mlsql_l WHERE x > 2
   out_0 = sq(a0)
   accept (out_0 = 16)
-final: SELECT x FROM t WHERE x > 2 AND EXISTS(SELECT 1 FROM u WHERE m0[u.y + t.x] = 16)
+f0: looks up sq in m0
+final: SELECT x FROM t WHERE x > 2 AND EXISTS(SELECT 1 FROM u WHERE F0(u.y + t.x) = 16)
 
 # a scalar subquery in SELECT
 SELECT x, (SELECT max(sq(y)) FROM u WHERE u.y <= t.y) FROM t;
