@@ -56,8 +56,14 @@ class OutputStore:
         """Inputs that the model could not use; `add` has them with NULL as their output."""
         if len(arguments):
             table = pa.table([_plain(arguments)], schema=pa.schema([self.schema.field(0)]))
-            self._bad.append(table)
-            self._insert(bad_inputs(self.name), table)
+            name = bad_inputs(self.name)
+            with registered(self._connection, "mlsql_new", table):
+                new = self._connection.sql(
+                    f"SELECT DISTINCT n.mlsql_arg FROM mlsql_new AS n WHERE NOT EXISTS (SELECT 1 "
+                    f"FROM {name} AS b WHERE b.mlsql_arg IS NOT DISTINCT FROM n.mlsql_arg)"
+                ).to_arrow_table()
+            self._bad.append(new.cast(table.schema))
+            self._insert(name, self._bad[-1])
 
     def add(self, arguments: pa.Array, outputs: pa.Array) -> None:
         """Add rows; the arguments must be new."""

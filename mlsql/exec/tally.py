@@ -20,6 +20,7 @@ class Tally:
         self._seconds_sql = 0.0
         self._started = time.perf_counter()
         self.errors: list[RowError] = []
+        self._bad: set[tuple[object, ...]] = set()
 
     @property
     def calls(self) -> int:
@@ -39,10 +40,21 @@ class Tally:
     def worked(self, model: str, counters: Counters, errors: tuple[RowError, ...]) -> None:
         """A batch of a model."""
         row = self._row(model)
+        errors = self._new(errors)
         names = {f.name for f in fields(Counters)} & {f.name for f in fields(ModelStats)}
         sums = {n: getattr(row, n) + getattr(counters, n) for n in names}
         self._models[model] = replace(row, **sums, errors=row.errors + len(errors))
         self.errors.extend(errors)
+
+    def _new(self, errors: tuple[RowError, ...]) -> tuple[RowError, ...]:
+        """The errors but for those of inputs that are known to be bad: rows may share one."""
+        new = []
+        for error in errors:
+            place = (error.model, error.uri, error.frame, error.value)
+            if place[1:] == (None, None, None) or place not in self._bad:
+                new.append(error)
+                self._bad.add(place)
+        return tuple(new)
 
     @contextmanager
     def sql(self) -> Iterator[None]:
