@@ -98,7 +98,7 @@ CASES: list[tuple[str, list[Row], int]] = [
      "GROUP BY ALL ORDER BY ALL", [("bicycle", 7), ("car", 6), ("person", 7)], 10),
     ("SELECT frame_id, d.label, d.x1 FROM (SELECT frame_id, unnest(detect(frame, "
      "model => 'multi')) AS d FROM film) WHERE d.score < 0.7 AND frame_id < 3 ORDER BY 1",
-     [(0, "bicycle", 16.0), (1, "car", 16.0), (2, "person", 16.0)], 3),
+     [(0, "bicycle", 16.0), (1, "car", 16.0), (2, "person", 16.0)], 10),
     ("SELECT frame_id, unnest(digits(frame)) AS n FROM film WHERE frame_id IN (3, 4, 5) "
      "ORDER BY ALL", [(3, 0), (3, 1), (3, 2), (5, 0)], 3),
     ("SELECT frame_id, n FROM film LEFT JOIN UNNEST(digits(frame)) AS u(n) ON TRUE "

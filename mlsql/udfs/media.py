@@ -63,5 +63,5 @@ def fitted(spec: ModelSpec, node: exp.Expr, type: str | None) -> exp.Expr:
         return exp.cast(node.copy(), spec.input_type, dialect="duckdb")
     picture = as_media(node, type)
     if picture is None:
-        raise ProgrammingError(f"{spec.name} looks at a picture, and {type} is none")
+        raise ProgrammingError(f"{spec.name} looks at a picture: {to_text(node)} is {type}")
     return picture
