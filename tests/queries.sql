@@ -154,3 +154,6 @@ SELECT x.sq(), x.sq().sq() FROM (SELECT 2 AS x)
 SELECT (2).sq(), 'a'.up()
 SELECT current_date = current_date, sq(1)
 SELECT now() IS NOT NULL, sq(1)
+SELECT [sq(x)] AS f FROM (VALUES (1), (NULL)) t(x)
+SELECT count(*) AS n, up('ba') AS f FROM range(0) t(x) GROUP BY ALL
+SELECT count(*) AS n, up('ba') AS f FROM range(3) t(x) GROUP BY ALL

@@ -85,10 +85,11 @@ def group_keys(scope: exp.Select) -> exp.Group | None:
     return copied
 
 
-def _grouped(keys: Iterable[exp.Expr]) -> exp.Group:
-    """GROUP BY the keys; a number would be read as a position, and groups nothing anyway."""
-    kept = [key.copy() for key in keys if not isinstance(key, exp.Literal)]
-    return exp.Group(expressions=kept or [exp.Tuple()])
+def _grouped(keys: Iterable[exp.Expr]) -> exp.Group | None:
+    """GROUP BY the keys but for constants: a number would be a position, and they group nothing."""
+    kept = [key.copy() for key in keys if key.find(exp.Column) is not None]
+    # Of constants alone DuckDB makes one group, of no rows even: that of no keys.
+    return exp.Group(expressions=kept) if kept else None
 
 
 def joins_inner(scope: exp.Select) -> bool:

@@ -29,6 +29,9 @@ def look_up(call: ModelOutput, store: str) -> exp.Expr:
         asked = exp.Is(this=exp.paren(call.this.copy()), expression=exp.null())
         return _typed(exp.paren(exp.Case(
             ifs=[exp.If(this=exp.not_(asked, copy=False), true=found)]), copy=False), call)
+    if isinstance(call.parent, exp.Array):
+        # Bare, sqlglot would print [(SELECT ...)] as the list of all rows of a query.
+        return _typed(exp.paren(found, copy=False), call)
     return _typed(found, call)
 
 

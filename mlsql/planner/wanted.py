@@ -9,7 +9,14 @@ from sqlglot import exp
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.context import Context
 from mlsql.planner.nodes import Lookup
-from mlsql.planner.shape import aggregates, is_aggregated, key_items, resolved_order, top_rows
+from mlsql.planner.shape import (
+    aggregates,
+    group_keys,
+    is_aggregated,
+    key_items,
+    resolved_order,
+    top_rows,
+)
 from mlsql.planner.stages import spelt
 from mlsql.planner.trees import calls_models, is_volatile, own
 from mlsql.udfs.function import ModelOutput
@@ -31,7 +38,7 @@ def first_calls(scope: exp.Select, context: Context, lookups: Lookups) -> Calls:
 def row_calls(scope: exp.Select, context: Context, lookups: Lookups) -> Calls:
     """The ready calls above WHERE whose argument is a row's."""
     grouped = is_aggregated(scope, context)
-    keys = key_items(scope) if grouped else []
+    keys = key_items(scope) if grouped and group_keys(scope) is not None else []
     # A call that a key holds is the row's wherever it stands.
     held = {spelt(c) for part in [*keys, *parts(scope, "group")] if grouped
             for c in own(part, ModelOutput)}
