@@ -41,6 +41,7 @@ from mlsql.planner.trees import (
 )
 from mlsql.planner.wanted import (
     ABOVE_WHERE,
+    PROVED,
     first_calls,
     group_calls,
     is_ready,
@@ -143,9 +144,9 @@ class Peeler:
             filters = [f for f in filters if f.calls]
             self._finish(scope, "ON", builder, filters, wanted, only=only,
                          join=number if only is None else None)
-            for call in (tying := self._tying(scope, [join], wanted)):
-                self._record_call(call)
-            self._substitute([c for c in wanted if not any(c is t for t in tying)])
+            # No subquery: in ON of an outer join under a range join DuckDB fails on one, for good.
+            for call in wanted:
+                self._record_call(call, proved=True)
         self.record_nested(join.args["on"], "a correlated query in ON")
 
     def _side(
@@ -200,7 +201,7 @@ class Peeler:
             tying = self._tying(scope, clauses, wanted)
             self._substitute([c for c in [*wanted, *tails] if not any(c is t for t in tying)])
             for call in tying:
-                self._record_call(call)
+                self._record_call(call, proved=True)
         for clause in clauses:
             self._nested(clause, correlated=True)
 
@@ -378,7 +379,7 @@ class Peeler:
             if allows_subquery(call):
                 call.replace(look_up(call, self._store(call)))
             else:
-                self._record_call(call)
+                self._record_call(call, proved=True)
 
     def record(self, root: exp.Expr, reason: str) -> None:
         """Leave the calls below `root` to look-ups that note what they miss."""
@@ -393,11 +394,13 @@ class Peeler:
         for query in nested(clause):
             self.record(query, reason)
 
-    def _record_call(self, call: ModelOutput) -> None:
+    def _record_call(self, call: ModelOutput, proved: bool = False) -> None:
         store = self._store(call)
         lookup = self.lookups.setdefault(
             store, Lookup(f"{self.prefix}_f{len(self.lookups)}", store, call.spec))
-        call.replace(look_up_call(call, lookup))
+        found = look_up_call(call, lookup)
+        keep(found, PROVED, proved)
+        call.replace(found)
 
 
 def _conditions(scope: exp.Select) -> list[exp.Expr]:

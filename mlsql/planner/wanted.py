@@ -18,10 +18,12 @@ from mlsql.planner.shape import (
     top_rows,
 )
 from mlsql.planner.stages import spelt
-from mlsql.planner.trees import calls_models, is_volatile, own
+from mlsql.planner.trees import calls_models, is_volatile, kept, own
 from mlsql.udfs.function import ModelOutput
 
 ABOVE_WHERE = ("group", "expressions", "having", "qualify", "order", "windows", "distinct")
+
+PROVED = "mlsql_proved"  # a key of meta: a look-up function whose every answer is there by then
 
 Lookups = Mapping[str, Lookup]
 Calls = list[tuple[ModelOutput, exp.Expr]]  # each with the root of its clause
@@ -93,6 +95,6 @@ def parts(scope: exp.Select, clause: str) -> list[exp.Expr]:
 
 
 def is_recorded(node: exp.Expr, lookups: Lookups) -> bool:
-    """Whether an expression asks a look-up, whose answer may still be missing."""
+    """Whether an expression asks a look-up whose answer may still be missing."""
     names = {lookup.name for lookup in lookups.values()}
-    return any(f.name in names for f in node.find_all(exp.Anonymous))
+    return any(f.name in names and not kept(f, PROVED) for f in node.find_all(exp.Anonymous))

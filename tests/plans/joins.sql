@@ -27,7 +27,8 @@ SELECT t.x, u.z FROM t LEFT JOIN u ON t.y = u.y AND big(u.y + t.x);
 s0 ON: SELECT DISTINCT TRY(u.y + t.x) AS a0 FROM t JOIN u ON TRUE WHERE t.y = u.y
   out_0 = big(a0)
   accept (out_0)
-final: SELECT t.x, u.z FROM t LEFT JOIN u ON t.y = u.y AND m0[u.y + t.x]
+f0: looks up big in m0
+final: SELECT t.x, u.z FROM t LEFT JOIN u ON t.y = u.y AND F0(u.y + t.x)
 
 # WHERE above a left join waits for its ON
 SELECT t.x, u.z FROM t LEFT JOIN u ON sq(t.y) = u.y WHERE sq(u.y) IS NULL OR big(t.x);
