@@ -353,7 +353,7 @@ def test_a_handle_made_by_hand(s: Asking, video: Path) -> None:
     ("CONTAINS_ALL(frame, 'cat', model => 'eye')", "a list of labels"),
     ("DETECT(frame, 'cat', model => 'eye')", "a list of labels"),
     ("sq(1, 2)", "sq takes one argument"), ("sq()", "sq takes one argument"),
-    ("sq(frame)", "sq .*BIGINT"), ("eye(3)", "eye looks at a picture, and INTEGER is none"),
+    ("sq(frame)", "sq .*BIGINT"), ("eye(3)", "eye looks at a picture: 3 is INTEGER"),
     ("SCORE(frame_id, 'cat', model => 'eye')", "SCORE.*BIGINT"),
     ("IMAGE(3)", r"IMAGE takes a path \(VARCHAR\) or a BLOB, not INTEGER"),
     ("ML_PREDICT('eey', frame)", "unknown model 'eey': did you mean 'eye'"),
