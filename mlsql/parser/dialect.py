@@ -14,11 +14,13 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mlsql.errors import ProgrammingError
+from mlsql.parser.tree import copy_of
 
 # sqlglot gives these names nodes of their own, which know neither our arguments nor our options.
 _OURS = (
     "CONTAINS", "PREDICT", "AI_CLASSIFY", "AI_EMBED", "AI_SIMILARITY", "AI_FILTER",
     "ML_PREDICT", "CLASSIFY", "DETECT", "EMBED", "SIMILARITY", "SCORE", "CROP", "RESIZE", "IMAGE",
+    "ENCODE", "THUMBNAIL", "ANNOTATE",
 )
 
 
@@ -92,6 +94,7 @@ class WordsDialect(MlsqlDialect):
         COMMANDS: ClassVar[set[TokenType]] = set()
 
 
+_PLACE = frozenset({"line", "col", "start", "end"})
 DIALECT = MlsqlDialect()
 WORDS = WordsDialect()
 _LOG = logging.getLogger("sqlglot")
@@ -109,7 +112,16 @@ def parse(sql: str) -> exp.Expr:
     statements = [t for t in tree if t is not None]
     if len(statements) != 1:
         raise ProgrammingError(f"one statement is wanted, not {len(statements)}")
-    return statements[0]
+    return _without_places(statements[0])
+
+
+def _without_places(tree: exp.Expr) -> exp.Expr:
+    """The tree without where each name stood in the text: planning copies it many times."""
+    for node in tree.walk():
+        meta = node._meta
+        if meta and _PLACE.issuperset(meta):
+            node._meta = None
+    return tree
 
 
 @contextmanager
@@ -124,7 +136,8 @@ def _quiet() -> Iterator[None]:
 
 def to_sql(tree: exp.Expr) -> str:
     """The SQL text that DuckDB is given."""
-    return tree.sql(dialect=DIALECT, unsupported_level=ErrorLevel.IGNORE)
+    # The generator changes what it is given.
+    return DIALECT.generate(copy_of(tree), copy=False, unsupported_level=ErrorLevel.IGNORE)
 
 
 def syntax_error(sql: str, error: ParseError) -> ProgrammingError:

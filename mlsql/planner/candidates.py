@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mlsql.parser.dialect import DIALECT
+from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.guards import guards
 from mlsql.planner.names import with_ctes
 from mlsql.planner.shape import group_keys, joins_inner, resolved_order
@@ -43,7 +44,7 @@ def candidates(
     if before is not None:
         _take_sources(query, scope, before - 1)
         for condition in more:
-            query.where(condition.copy(), copy=False)
+            query.where(copy_of(condition), copy=False)
     elif only is not None:
         _take_some(query, scope, only)
     else:
@@ -84,10 +85,10 @@ def cheap(condition: exp.Expr | None) -> list[exp.Expr]:
 
 def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> None:
     if scope.args.get("from_"):
-        query.set("from_", scope.args["from_"].copy())
+        query.set("from_", copy_of(scope.args["from_"]))
     joins = scope.args.get("joins") or []
     for i, node in enumerate(joins if join is None else joins[: join + 1]):
-        copied = node.copy()
+        copied = copy_of(node)
         if i == join or calls_models(copied.args.get("on") or exp.null()):
             for condition in _open_join(copied):
                 query.where(condition, copy=False)
@@ -96,15 +97,15 @@ def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> Non
 
 def _take_some(query: exp.Select, scope: exp.Select, only: frozenset[int]) -> None:
     """Some of the inner-joined sources, the conditions on them, and a row from each other one."""
-    taken = [node.copy() for i, node in enumerate(sources(scope)) if i in only]
+    taken = [copy_of(node) for i, node in enumerate(sources(scope)) if i in only]
     if taken:
         query.set("from_", exp.From(this=taken[0]))
     for node in taken[1:]:
         query.append("joins", exp.Join(this=node, kind="CROSS"))
     # Of outer joins a side may be looked at although the other has no row: none is asked for then.
-    others = [exp.Exists(this=exp.select("1").from_(node.copy()))
+    others = [exp.Exists(this=exp.select("1").from_(copy_of(node)))
               for i, node in enumerate(sources(scope)) if i not in only and joins_inner(scope)]
-    known = [c.copy() for c in kept(scope, "tied")[only]] + others
+    known = [copy_of(c) for c in kept(scope, "tied")[only]] + others
     if known:
         query.set("where", exp.Where(this=exp.and_(*known, copy=False)))
 
@@ -114,7 +115,7 @@ def _open_join(join: exp.Join) -> list[exp.Expr]:
 
     In WHERE it may speak of scopes around this one, in ON of a lateral query it may not.
     """
-    known = [c.copy() for c in cheap(join.args.get("on"))]
+    known = [copy_of(c) for c in cheap(join.args.get("on"))]
     join.set("on", exp.true())
     for part in ("side", "kind", "method"):
         join.set(part, None)
@@ -127,7 +128,7 @@ def _filter(
     node = scope.args.get(clause)
     known = [*(cheap(node.this) if node is not None else []), *more]
     for condition in known:
-        (query.where if clause == "where" else query.having)(condition.copy(), copy=False)
+        (query.where if clause == "where" else query.having)(copy_of(condition), copy=False)
 
 
 def tried(node: exp.Expr) -> exp.Expr:
@@ -135,12 +136,12 @@ def tried(node: exp.Expr) -> exp.Expr:
 
     The statement itself raises, if the row matters to it. TRY takes no subquery.
     """
-    if isinstance(node, (exp.Column, exp.Literal)) or node.find(exp.Query, exp.Exists, exp.In):
-        return node.copy()
-    raises = any(f.name.upper() == "ERROR" for f in node.find_all(exp.Anonymous))
-    if raises or node.find(exp.AggFunc, exp.Window):
-        return node.copy()
-    return exp.Anonymous(this="TRY", expressions=[node.copy()])
+    if isinstance(node, (exp.Column, exp.Literal)) or find(node, exp.Query, exp.Exists, exp.In):
+        return copy_of(node)
+    raises = any(f.name.upper() == "ERROR" for f in find_all(node, exp.Anonymous))
+    if raises or find(node, exp.AggFunc, exp.Window):
+        return copy_of(node)
+    return exp.Anonymous(this="TRY", expressions=[copy_of(node)])
 
 
 def _wrapped(query: exp.Select, scope: exp.Select) -> exp.Select:
@@ -164,7 +165,7 @@ def _outer_conditions(outer: exp.Select, scope: exp.Select) -> list[exp.Expr]:
     where = outer.args.get("where")
     if where is None:
         return []
-    known = [c.copy() for c in cheap(where.this)]
+    known = [copy_of(c) for c in cheap(where.this)]
     if place(scope, outer) != "where":
         return known
     holder = next((c for c in conjuncts(where.this) if _within(scope, c)), None)

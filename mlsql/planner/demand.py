@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.candidates import cheap
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names
@@ -22,11 +23,11 @@ from mlsql.planner.trees import calls_models, ctes, keep, kept, nested, sources,
 
 def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
     """Note on each derived table's SELECT what the SELECT around it wants, outermost first."""
-    for exists in root.find_all(exp.Exists):
+    for exists in find_all(root, exp.Exists):
         inner = exists.this
         if isinstance(inner, exp.Select) and passes_rows_on(inner, context):
             keep(inner, "unused", {id(item.unalias()) for item in inner.expressions})
-    for scope in root.find_all(exp.Select, bfs=True):
+    for scope in find_all(root, exp.Select):
         if not joins_inner(scope):
             continue
         for position, source in enumerate(sources(scope)):
@@ -52,7 +53,7 @@ def _holder_of(source: exp.Expr, scope: exp.Select, root: exp.Expr) -> exp.Expr 
     if not isinstance(source, exp.Table) or source.args.get("db") or source.args.get("sample"):
         return None
     name = source.name.lower()
-    read = sum(t.name.lower() == name for t in root.find_all(exp.Table))
+    read = sum(t.name.lower() == name for t in find_all(root, exp.Table))
     defined = [c for c in visible_ctes(scope) if c.alias.lower() == name]
     if read != 1 or len(defined) != 1 or sum(
             c.alias.lower() == name for q in [root, *nested(root)] for c in ctes(q)) != 1:
@@ -86,7 +87,7 @@ def _hand_limit(
         return
     keys = None
     if order is not None:
-        keys = order.copy()
+        keys = copy_of(order)
         for key, own in zip(keys.expressions, order.expressions, strict=True):
             moved = _inward(own.this, items)
             if moved is None:
@@ -98,11 +99,11 @@ def _hand_limit(
 def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:
     """The items, by identity, that nothing in the SELECT around them names."""
     if any(isinstance(star, exp.Star) and not isinstance(star.parent, exp.Count)
-           for star in scope.find_all(exp.Star)) or scope.find(exp.Columns) is not None:
+           for star in find_all(scope, exp.Star)) or find(scope, exp.Columns) is not None:
         return set()
     if any(join.args.get("using") or join.method for join in scope.args.get("joins") or []):
         return set()
-    named = {part.name.lower() for column in scope.find_all(exp.Column) for part in column.parts}
+    named = {part.name.lower() for column in find_all(scope, exp.Column) for part in column.parts}
     return {id(item) for name, item in items.items() if name not in named}
 
 
@@ -120,10 +121,10 @@ def _items(given: list[str], inner: exp.Select) -> dict[str, exp.Expr]:
 
 def _inward(condition: exp.Expr, items: dict[str, exp.Expr]) -> exp.Expr | None:
     """The condition over what its columns stand for inside; None where that asks a model."""
-    held = exp.paren(condition.copy(), copy=False)
-    for column in list(held.find_all(exp.Column)):
+    held = exp.paren(copy_of(condition), copy=False)
+    for column in list(find_all(held, exp.Column)):
         item = items.get(column.name.lower())
         if item is None or len(column.parts) > 2 or calls_models(item):
             return None
-        column.replace(exp.paren(item.copy(), copy=False))
+        column.replace(exp.paren(copy_of(item), copy=False))
     return held

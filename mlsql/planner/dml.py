@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from sqlglot import exp
 
+from mlsql.parser.tree import copy_of
+
 
 @contextmanager
 def as_select(statement: exp.Update | exp.Delete) -> Iterator[exp.Select]:
@@ -15,9 +17,9 @@ def as_select(statement: exp.Update | exp.Delete) -> Iterator[exp.Select]:
     DELETE FROM t WHERE c is SELECT FROM t WHERE c; the new values of an UPDATE are its items. What
     is changed in them is changed in the statement.
     """
-    scope = exp.Select(from_=exp.From(this=statement.this.copy()))
+    scope = exp.Select(from_=exp.From(this=copy_of(statement.this)))
     for node in _others(statement):
-        scope.append("joins", exp.Join(this=node.copy(), kind="CROSS"))
+        scope.append("joins", exp.Join(this=copy_of(node), kind="CROSS"))
     sets = statement.expressions if isinstance(statement, exp.Update) else []
     for assignment in sets:
         scope.append("expressions", assignment.expression)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from mlsql.errors import InternalError
 from mlsql.planner.context import Context
-from mlsql.planner.nodes import Plan, Stage
+from mlsql.planner.nodes import ModelCall, Plan, Stage
 
 Rule = Callable[[Stage, Context], Stage]
 
@@ -55,5 +55,5 @@ def _check(rule: str, before: Stage, after: Stage) -> None:
         raise InternalError(f"rule {rule} changed the columns, calls or conditions of a stage")
 
 
-def _calls(calls: Sequence[object]) -> set[str]:
-    return {repr(call) for call in calls}
+def _calls(calls: Sequence[ModelCall]) -> set[tuple[str, str, str]]:
+    return {(call.spec.name, call.column, call.store) for call in calls}

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from mlsql.errors import ProgrammingError
 from mlsql.parser.dialect import to_sql
+from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.headings import name_item
 from mlsql.planner.names import Names, finished
@@ -37,7 +38,7 @@ class _Expander:
         self._names = names
 
     def statement(self, root: exp.Expr) -> exp.Expr:
-        for dot in sorted(root.find_all(exp.Dot), key=lambda d: -d.depth):
+        for dot in sorted(find_all(root, exp.Dot), key=lambda d: -d.depth):
             self._turn_around(dot)
         if isinstance(root, Query):
             return self.query(root)
@@ -51,8 +52,8 @@ class _Expander:
         """x.f(y) is f(x, y), as DuckDB has it."""
         call = dot.expression
         if isinstance(call, exp.Anonymous) and self._is_ours(call):
-            subject = dot.this.copy()
-            names = list(subject.find_all(exp.Identifier, bfs=False))
+            subject = copy_of(dot.this)
+            names = list(find_all(subject, exp.Identifier))
             if all(isinstance(n, (exp.Dot, exp.Identifier)) for n in subject.walk()):
                 subject = exp.column(*reversed(names))
             call.set("expressions", [subject, *call.expressions])
@@ -147,10 +148,10 @@ class _Expander:
 
     def _type_in_update(self, node: exp.Expr) -> str | None:
         statement = node.find_ancestor(exp.Update, exp.Delete, exp.Merge)
-        if statement is None or statement.find(exp.Table) is None:
+        if statement is None or find(statement, exp.Table) is None:
             return None
-        target = statement.this.copy()
-        query = exp.Select(expressions=[exp.alias_(node.copy(), "mlsql_t")]).from_(target)
+        target = copy_of(statement.this)
+        query = exp.Select(expressions=[exp.alias_(copy_of(node), "mlsql_t")]).from_(target)
         try:
             return self._context.describe(to_sql(finished(query, query)))[0][1]
         except ProgrammingError:
@@ -158,7 +159,7 @@ class _Expander:
 
     def _open_aliases(self, scope: exp.Select) -> None:
         """Put the expression in the place of an alias that stands for a call."""
-        if not any(self._is_ours(n) for n in scope.find_all(exp.Anonymous)) and \
+        if not any(self._is_ours(n) for n in find_all(scope, exp.Anonymous)) and \
                 not calls_models(scope):
             return
         # Not only those that hide a call: what a call or a condition beside it names must be
@@ -166,7 +167,7 @@ class _Expander:
         hidden = {item.alias.lower(): item.this for item in scope.expressions
                   if isinstance(item, exp.Alias) and not is_volatile(item)}
         for _ in range(len(hidden)):  # an alias may stand for another
-            if not any([self._open(scope, c, hidden) for c in list(scope.find_all(exp.Column))]):
+            if not any([self._open(scope, c, hidden) for c in list(find_all(scope, exp.Column))]):
                 return
 
     def _open(self, scope: exp.Select, column: exp.Column, hidden: dict[str, exp.Expr]) -> bool:
@@ -175,7 +176,7 @@ class _Expander:
             return False
         if not self._opens(scope, column):
             return False
-        meant: exp.Expr = exp.paren(hidden[name].copy(), copy=False)
+        meant: exp.Expr = exp.paren(copy_of(hidden[name]), copy=False)
         if column.parent is scope:  # a whole item: it keeps its name
             meant = exp.alias_(meant, column.name, quoted=True, copy=False)
         column.replace(meant)

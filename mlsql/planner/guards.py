@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from mlsql.parser.tree import copy_of
 from mlsql.planner.trees import is_volatile
 
 
@@ -40,7 +41,7 @@ def _at(above: exp.Expr, below: exp.Expr) -> Iterator[exp.Expr]:
             yield (_true if below.arg_key == "true" else _not_true)(above.this)
     elif isinstance(above, exp.Coalesce) and below.arg_key == "expressions":
         for earlier in [above.this, *above.expressions[: below.index]]:
-            yield exp.Is(this=exp.paren(earlier.copy(), copy=False), expression=exp.null())
+            yield exp.Is(this=exp.paren(copy_of(earlier), copy=False), expression=exp.null())
     elif isinstance(above, exp.Filter) and below.arg_key == "this":
         yield _true(above.expression.this)
 
@@ -60,7 +61,7 @@ def _asks(node: exp.Expr) -> bool:
 
 
 def _true(node: exp.Expr) -> exp.Expr:
-    return exp.Is(this=exp.paren(node.copy(), copy=False), expression=exp.true())
+    return exp.Is(this=exp.paren(copy_of(node), copy=False), expression=exp.true())
 
 
 def _not_true(node: exp.Expr) -> exp.Expr:
@@ -68,5 +69,5 @@ def _not_true(node: exp.Expr) -> exp.Expr:
 
 
 def _not_false(node: exp.Expr) -> exp.Expr:
-    return exp.not_(exp.Is(this=exp.paren(node.copy(), copy=False), expression=exp.false()),
+    return exp.not_(exp.Is(this=exp.paren(copy_of(node), copy=False), expression=exp.false()),
                     copy=False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 
 from mlsql.errors import Error
 from mlsql.parser.dialect import to_sql
+from mlsql.parser.tree import copy_of, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.substitute import QUERY, TYPE
 from mlsql.planner.trees import kept, owner, sources, visible_ctes
@@ -61,7 +63,7 @@ class Names:
             found = self.column_type(scope, node)
             if found is not None:
                 return found
-        query = exp.Select(expressions=[exp.alias_(node.copy(), "mlsql_t")])
+        query = exp.Select(expressions=[exp.alias_(copy_of(node), "mlsql_t")])
         query = around(scope, query) if sources(scope) or owner(scope) else query
         types = self._describe(finished(query, scope))
         return next(iter(types.values())) if types else None
@@ -90,7 +92,7 @@ class Names:
     def sources_of(self, scope: exp.Select, node: exp.Expr) -> set[int] | None:
         """The numbers of the scope's sources that an expression speaks of; None if in doubt."""
         found: set[int] = set()
-        columns = [node] if isinstance(node, exp.Column) else list(node.find_all(exp.Column))
+        columns = [node] if isinstance(node, exp.Column) else list(find_all(node, exp.Column))
         known = self.sources(scope)
         for column in columns:
             holders = [i for i, s in enumerate(known) if _holds_column(s, column)]
@@ -101,12 +103,12 @@ class Names:
 
     def is_correlated(self, scope: exp.Select) -> bool:
         """Whether anything in a SELECT refers to a SELECT around it."""
-        return any(not self._bound_within(scope, column) for column in scope.find_all(exp.Column))
+        return any(not self._bound_within(scope, column) for column in find_all(scope, exp.Column))
 
     def binds(self, scope: exp.Select, node: exp.Expr) -> bool:
         """Whether an expression of a SELECT speaks of nothing around it."""
         return all(self.is_local(scope, column) or isinstance(column.this, exp.Star)
-                   for column in node.find_all(exp.Column))
+                   for column in find_all(node, exp.Column))
 
     def _bound_within(self, scope: exp.Select, column: exp.Column) -> bool:
         if isinstance(column.this, exp.Star):
@@ -148,8 +150,8 @@ def prefix(scope: exp.Select, last: int | None = None) -> exp.Select:
     query = exp.Select()
     first = scope.args.get("from_")
     if first is not None:
-        query.set("from_", first.copy())
-    joins = [join.copy() for join in (scope.args.get("joins") or [])]
+        query.set("from_", copy_of(first))
+    joins = [copy_of(join) for join in (scope.args.get("joins") or [])]
     for join in joins if last is None else joins[:last]:
         if join.args.get("on") is not None:
             join.set("on", exp.true())
@@ -186,7 +188,7 @@ def with_ctes(query: exp.Expr, ctes: list[exp.Expr]) -> exp.Expr:
     for cte in reversed(ctes):
         if cte.alias.lower() in wanted:
             wanted |= _referenced(cte.this)
-            kept.insert(0, cte.copy())
+            kept.insert(0, copy_of(cte))
     if kept:
         recursive = any(_refers_to_itself(cte) for cte in kept)
         query.set("with_", exp.With(expressions=kept, recursive=recursive))
@@ -194,7 +196,7 @@ def with_ctes(query: exp.Expr, ctes: list[exp.Expr]) -> exp.Expr:
 
 
 def _referenced(query: exp.Expr) -> set[str]:
-    return {table.name.lower() for table in query.find_all(exp.Table)}
+    return {table.name.lower() for table in find_all(query, exp.Table)}
 
 
 def _refers_to_itself(cte: exp.Expr) -> bool:
@@ -207,7 +209,7 @@ def stub(tree: exp.Expr) -> exp.Expr:
     In place of each model output, or of what was put in its place, stands a typed NULL; in place
     of each table that is still to be made, its query.
     """
-    copied = tree.copy()
+    copied = copy_of(tree)
     for node in list(copied.walk(bfs=True)):
         if node.parent is None and node is not copied:
             continue  # below a node that was replaced
@@ -232,4 +234,9 @@ def _stubbed(node: exp.Expr) -> exp.Expr | None:
 
 
 def _null(kind: str) -> exp.Expr:
-    return exp.cast(exp.null(), kind, dialect="duckdb")
+    return exp.Cast(this=exp.null(), to=copy_of(_type(kind)))
+
+
+@lru_cache(maxsize=512)
+def _type(kind: str) -> exp.DataType:
+    return exp.DataType.build(kind, dialect="duckdb")

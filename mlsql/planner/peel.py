@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from mlsql.parser.tree import find, find_all
 from mlsql.planner.candidates import candidates, cheap
 from mlsql.planner.context import Context
 from mlsql.planner.dml import as_select
@@ -117,7 +118,7 @@ class Peeler:
         """Why the rows of a scope cannot be foreseen, '' if they can."""
         if has_sample(scope) and (len(sources(scope)) > 1 or scope.meta["correlated"]):
             return "a sample of joined sources"
-        if any(source.find(exp.Anonymous) is not None and is_recorded(source, self.lookups)
+        if any(find(source, exp.Anonymous) is not None and is_recorded(source, self.lookups)
                for source in sources(scope)):
             return "a source that is itself recorded"
         around = owner(scope)
@@ -321,7 +322,7 @@ class Peeler:
                 self.query(query)
 
     def _is_correlated(self, query: exp.Expr) -> bool:
-        selects = [query] if isinstance(query, exp.Select) else list(query.find_all(exp.Select))
+        selects = [query] if isinstance(query, exp.Select) else list(find_all(query, exp.Select))
         return any(self.names.is_correlated(s) for s in selects)
 
     def _builder(self) -> StageBuilder:
@@ -343,7 +344,7 @@ class Peeler:
         wanted: list[ModelOutput], *, join: int | None = None, grouped: bool = False,
         only: frozenset[int] | None = None, top: int | None = None,
     ) -> None:
-        left = [c for c in scope.find_all(ModelOutput) if not any(c is w for w in wanted)]
+        left = [c for c in find_all(scope, ModelOutput) if not any(c is w for w in wanted)]
         decided = not left and all(f.condition is not None for f in filters)
         limit = stops_early(scope, self.context) if decided and join is None and not grouped \
             and only is None else None
@@ -383,7 +384,7 @@ class Peeler:
 
     def record(self, root: exp.Expr, reason: str) -> None:
         """Leave the calls below `root` to look-ups that note what they miss."""
-        calls = sorted(root.find_all(ModelOutput), key=lambda c: -c.depth)
+        calls = sorted(find_all(root, ModelOutput), key=lambda c: -c.depth)
         if calls and reason:
             self.notes.append(f"recorded, because of {reason}")
         for call in calls:
@@ -424,4 +425,4 @@ def _tied(start: set[int], conditions: list[set[int]]) -> frozenset[int]:
 
 
 def _recursive(cte: exp.CTE) -> bool:
-    return any(t.name.lower() == cte.alias.lower() for t in cte.this.find_all(exp.Table))
+    return any(t.name.lower() == cte.alias.lower() for t in find_all(cte.this, exp.Table))

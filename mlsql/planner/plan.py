@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from mlsql.errors import InternalError
 from mlsql.parser.dialect import to_sql
+from mlsql.parser.tree import find
 from mlsql.planner.candidates import tried
 from mlsql.planner.context import Context
 from mlsql.planner.demand import hand_inward
@@ -84,5 +85,5 @@ def _lose_unusable(stage: Stage) -> None:
 def _check_no_call_left(plan: Plan) -> None:
     """A call forgotten in a tree would run as who knows what: better to stop here."""
     trees = [plan.final] + [n.rows if isinstance(n, Stage) else n.query for n in plan.nodes]
-    if any(tree.find(ModelOutput) is not None for tree in trees):
+    if any(find(tree, ModelOutput) is not None for tree in trees):
         raise InternalError("a model call was left in the plan")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from mlsql.parser.tree import copy_of
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names, with_ctes
 from mlsql.planner.nodes import Materialise, Node
@@ -57,10 +58,10 @@ class Settler:
         starred = any(item.is_star for item in scope.expressions)
         if not calls or starred or len(sources(scope)) > 1:
             return
-        drawn = [exp.alias_(c.this.copy(), f"mlsql_v{i}") for i, c in enumerate(calls)]
+        drawn = [exp.alias_(copy_of(c.this), f"mlsql_v{i}") for i, c in enumerate(calls)]
         if sources(scope):
             source = sources(scope)[0]
-            query = exp.select("*", *drawn).from_(source.copy())
+            query = exp.select("*", *drawn).from_(copy_of(source))
             source.replace(query.subquery(aliased(source) or "mlsql_v"))
         else:
             scope.set("from_", exp.From(this=exp.select(*drawn).subquery("mlsql_v")))
@@ -71,14 +72,14 @@ class Settler:
     def _sample(self, scope: exp.Select) -> None:
         """USING SAMPLE over one source: the sample is drawn once."""
         source = sources(scope)[0]
-        drawn = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
-        drawn.set("sample", scope.args["sample"].copy())
+        drawn = exp.Select(expressions=[exp.Star()], from_=exp.From(this=copy_of(source)))
+        drawn.set("sample", copy_of(scope.args["sample"]))
         scope.set("sample", None)
         source.replace(self._made(drawn).subquery(aliased(source) or "mlsql_sample"))
 
     def _made(self, query: exp.Expr) -> exp.Select:
         """SELECT * FROM a new table that will hold a query's rows."""
-        whole = with_ctes(query.copy(), list(visible_ctes(query)))
+        whole = with_ctes(copy_of(query), list(visible_ctes(query)))
         made = exp.select("*").from_(exp.to_table(self._new_table(whole)))
         keep(made, QUERY, whole)
         return made
@@ -90,7 +91,7 @@ class Settler:
             if not calls_models(body) and not is_repeatable(body, self.context):
                 self._materialise(body)
         elif not is_repeatable(source, self.context):
-            query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source.copy()))
+            query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=copy_of(source)))
             source.replace(self._made(query).subquery(source.alias_or_name))
 
     def _materialise(self, query: exp.Expr) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from mlsql.parser.dialect import parse
+from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.trees import calls_models, is_volatile, kept, nested, own, sources
 
@@ -54,7 +55,7 @@ def key_items(scope: exp.Select) -> list[exp.Expr]:
     if group is None:
         return []
     if group.args.get("all"):
-        return [i for i in scope.expressions if i.find(exp.AggFunc) is None]
+        return [i for i in scope.expressions if find(i, exp.AggFunc) is None]
     found = []
     for key in group.expressions:
         if isinstance(key, exp.Literal) and not key.is_string:
@@ -72,22 +73,23 @@ def group_keys(scope: exp.Select) -> exp.Group | None:
         return None
     if group.args.get("all"):
         return _grouped(i.unalias() for i in key_items(scope))
-    copied: exp.Group = group.copy()
+    copied: exp.Group = copy_of(group)
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
     for key in list(copied.expressions):
         if isinstance(key, exp.Literal) and not key.is_string:
             item = scope.expressions[int(key.this) - 1].unalias()
-            key.replace(exp.paren(item.copy()) if isinstance(item, exp.Literal) else item.copy())
+            twin = copy_of(item)
+            key.replace(exp.paren(twin) if isinstance(item, exp.Literal) else twin)
         elif isinstance(key, exp.Column) and not key.table and key.name.lower() in items:
             item = items[key.name.lower()]
-            if all(c.name.lower() != key.name.lower() for c in item.find_all(exp.Column)):
-                key.replace(item.copy())
+            if all(c.name.lower() != key.name.lower() for c in find_all(item, exp.Column)):
+                key.replace(copy_of(item))
     return copied
 
 
 def _grouped(keys: Iterable[exp.Expr]) -> exp.Group | None:
     """GROUP BY the keys but for constants: a number would be a position, and they group nothing."""
-    kept = [key.copy() for key in keys if key.find(exp.Column) is not None]
+    kept = [copy_of(key) for key in keys if find(key, exp.Column) is not None]
     # Of constants alone DuckDB makes one group, of no rows even: that of no keys.
     return exp.Group(expressions=kept) if kept else None
 
@@ -118,7 +120,7 @@ def is_repeatable(query: exp.Expr, context: Context) -> bool:
     blocked = ("group", "having", "distinct", "qualify", "windows")
     if any(query.args.get(b) is not None for b in blocked) or not _plain_end(query):
         return False
-    if is_volatile(query) or query.find(exp.Window) or is_aggregated(query, context):
+    if is_volatile(query) or find(query, exp.Window) or is_aggregated(query, context):
         return False
     return all(is_repeatable(source, context) or _unnest(source) for source in sources(query)) \
         and all(is_repeatable(q, context) for q in nested(query))
@@ -192,7 +194,7 @@ def passes_rows_on(scope: exp.Select, context: Context, ends: bool = True) -> bo
         return False
     if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
         return False
-    return not any(item.find(exp.Unnest, exp.Explode) for item in scope.expressions)
+    return not any(find(item, exp.Unnest, exp.Explode) for item in scope.expressions)
 
 
 def resolved_order(scope: exp.Select) -> exp.Order | None:
@@ -205,14 +207,14 @@ def resolved_order(scope: exp.Select) -> exp.Order | None:
         handed: exp.Order | None = kept(scope, "wanted", (None, None))[1]
         return handed
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
-    copied: exp.Order = order.copy()
+    copied: exp.Order = copy_of(order)
     for key in copied.expressions:
         bare = key.this
         if bare.name.upper() == "ALL" or isinstance(bare, exp.All):
             return None
         if isinstance(bare, exp.Column) and not bare.table:
             if bare.name.lower() in items:
-                bare.replace(items[bare.name.lower()].copy())
+                bare.replace(copy_of(items[bare.name.lower()]))
         elif isinstance(bare, exp.Literal) and not bare.is_string:
             item = scope.expressions[int(bare.this) - 1]
             bare.replace(item.unalias().copy())

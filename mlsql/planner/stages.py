@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
+from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.guards import guards
 from mlsql.planner.nodes import Conjunct, ModelCall
 from mlsql.planner.trees import as_written, calls_models, is_volatile
@@ -48,7 +49,7 @@ class StageBuilder:
         if key not in self._places:
             self._places[key] = len(self.calls)
             column = self.column(node.this, "a")
-            self.calls.append(ModelCall(node.spec, node.this.copy(), column, self.store(node),
+            self.calls.append(ModelCall(node.spec, copy_of(node.this), column, self.store(node),
                                         needs, uses=0))
         place = self._places[key]
         known = self.calls[place]
@@ -61,7 +62,7 @@ class StageBuilder:
         text = spelt(node)
         if text not in self._names:
             self._names[text] = f"{letter}{len(self._names)}"
-            self.columns.append((self._names[text], node.copy()))
+            self.columns.append((self._names[text], copy_of(node)))
         return self._names[text]
 
     def translate(self, node: exp.Expr) -> exp.Expr | None:
@@ -77,18 +78,18 @@ class StageBuilder:
         return self._rebuilt(node)
 
     def _plain(self, node: exp.Expr) -> exp.Expr | None:
-        if is_volatile(node) or node.find(exp.AggFunc, exp.Window):
+        if is_volatile(node) or find(node, exp.AggFunc, exp.Window):
             return None
         if isinstance(node, (exp.Any, exp.All)):
             return None  # a part of the comparison before it
-        if not node.find(exp.Column, exp.Subquery, exp.Exists, exp.Parameter):
-            return node.copy() if self._may_stand(node, deep=True) else None
+        if not find(node, exp.Column, exp.Subquery, exp.Exists, exp.Parameter):
+            return copy_of(node) if self._may_stand(node, deep=True) else None
         if _free_of_lambdas(node) and _is_value(node):
             return exp.column(self.column(node, "x"))
         return self._rebuilt(node) if self._may_stand(node) else None
 
     def _rebuilt(self, node: exp.Expr) -> exp.Expr | None:
-        copied = node.copy()
+        copied = copy_of(node)
         pairs = list(zip(_children(node), _children(copied), strict=True))
         for child, twin in pairs:
             changed = self.translate(child)
@@ -115,7 +116,8 @@ def _either(first: Needs, second: Needs) -> Needs:
         return first
     if not second:
         return second
-    return (exp.or_(exp.and_(*[n.copy() for n in first]), exp.and_(*[n.copy() for n in second])),)
+    both = [exp.and_(*map(copy_of, needs), copy=False) for needs in (first, second)]
+    return (exp.or_(*both, copy=False),)
 
 
 def _compares_with_query(node: exp.Expr) -> bool:
@@ -126,8 +128,8 @@ def _compares_with_query(node: exp.Expr) -> bool:
 
 def spelt(node: exp.Expr) -> str:
     """One spelling for expressions that differ only in the case of names."""
-    copied = node.copy()
-    for name in copied.find_all(exp.Identifier):
+    copied = copy_of(node)
+    for name in find_all(copied, exp.Identifier):
         name.set("this", name.this.lower())
         name.set("quoted", False)
     return to_sql(copied)
@@ -143,7 +145,7 @@ def _free_of_lambdas(node: exp.Expr) -> bool:
     if around is None:
         return True
     parameters = {p.name for p in around.expressions}
-    return not any(i.name in parameters for i in node.find_all(exp.Identifier))
+    return not any(i.name in parameters for i in find_all(node, exp.Identifier))
 
 
 def _is_value(node: exp.Expr) -> bool:

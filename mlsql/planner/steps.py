@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
+from mlsql.parser.tree import copy_of, find_all
 from mlsql.planner.nodes import Stage
 
 
@@ -47,7 +48,7 @@ def _guard(
     """What is known by then: the filters passed, and the needs that speak of earlier calls only."""
     known = {f"call_{k}" for k in before}
     needs = [n for n in stage.calls[call].needs
-             if all(c.name in known for c in n.find_all(exp.Column) if c.name.startswith("call_"))]
+             if all(c.name in known for c in find_all(n, exp.Column) if c.name.startswith("call_"))]
     return _sql([*passed, *needs], before)
 
 
@@ -55,8 +56,8 @@ def _sql(conditions: list[exp.Expr], calls: list[int]) -> str | None:
     if not conditions:
         return None
     place = {f"call_{k}": f"out_{i}" for i, k in enumerate(calls)}
-    joined = exp.paren(exp.and_(*[c.copy() for c in conditions], copy=False), copy=False)
-    for column in list(joined.find_all(exp.Column)):
+    joined = exp.paren(exp.and_(*[copy_of(c) for c in conditions], copy=False), copy=False)
+    for column in list(find_all(joined, exp.Column)):
         if column.name in place:
             column.replace(exp.column(place[column.name]))
     return to_sql(joined)

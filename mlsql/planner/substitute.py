@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from mlsql.parser.tree import copy_of, find
 from mlsql.planner.nodes import Lookup
 from mlsql.udfs.function import ModelOutput
 
@@ -21,12 +22,14 @@ def bad_inputs(store: str) -> str:
 
 def look_up(call: ModelOutput, store: str) -> exp.Expr:
     """The output as a scalar subquery over the store: DuckDB plans it as one hash join."""
-    same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=store), expression=call.this.copy())
-    query = exp.select(exp.column(OUTPUT, table=store)).from_(store).where(same, copy=False)
+    same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=store), expression=copy_of(call.this))
+    query = exp.Select(expressions=[exp.column(OUTPUT, table=store)],
+                       from_=exp.From(this=exp.Table(this=exp.to_identifier(store))),
+                       where=exp.Where(this=same))
     found = exp.Subquery(this=query)
     if _may_raise(call.this):
         # Over a store without rows DuckDB would not even evaluate the argument.
-        asked = exp.Is(this=exp.paren(call.this.copy()), expression=exp.null())
+        asked = exp.Is(this=exp.paren(copy_of(call.this)), expression=exp.null())
         return _typed(exp.paren(exp.Case(
             ifs=[exp.If(this=exp.not_(asked, copy=False), true=found)]), copy=False), call)
     if isinstance(call.parent, exp.Array):
@@ -39,13 +42,13 @@ def _may_raise(argument: exp.Expr) -> bool:
     """Whether evaluating an argument may be an error, as a cast of a text to a number is."""
     if isinstance(argument, (exp.Column, exp.Literal)):
         return False
-    return argument.find(exp.Cast, exp.Div, exp.Anonymous) is not None and \
-        argument.find(exp.Struct) is None
+    return find(argument, exp.Cast, exp.Div, exp.Anonymous) is not None and \
+        find(argument, exp.Struct) is None
 
 
 def look_up_call(call: ModelOutput, lookup: Lookup) -> exp.Expr:
     """The output as a call of a look-up function."""
-    return _typed(exp.Anonymous(this=lookup.name, expressions=[call.this.copy()]), call)
+    return _typed(exp.Anonymous(this=lookup.name, expressions=[copy_of(call.this)]), call)
 
 
 def _typed(node: exp.Expr, call: ModelOutput) -> exp.Expr:
@@ -62,4 +65,4 @@ def allows_subquery(call: ModelOutput) -> bool:
     window = call.find_ancestor(exp.Window)
     if window is not None and window.args.get("spec") is not None:
         return False  # DuckDB cannot copy a subquery that stands by a frame
-    return call.this.find(exp.AggFunc, exp.Window) is None
+    return find(call.this, exp.AggFunc, exp.Window) is None

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from mlsql.parser.dialect import DIALECT
+from mlsql.parser.tree import copy_of, find, find_all, parts_of, walk
 from mlsql.udfs.function import ModelOutput
 
 Query = (exp.Select, exp.SetOperation)
@@ -38,26 +39,26 @@ def place(node: exp.Expr, scope: exp.Expr) -> str:
 
 def own(root: exp.Expr, kind: type[T]) -> Iterator[T]:
     """The nodes of a kind below `root` that no nested query owns, in reading order."""
-    def boundary(node: exp.Expr) -> bool:
-        return node is not root and isinstance(node, Query)
-
-    for node in root.walk(bfs=False, prune=boundary):
-        if isinstance(node, kind) and not boundary(node):
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node is not root and isinstance(node, Query):
+            continue
+        if isinstance(node, kind):
             yield node
+        waiting += parts_of(node)
 
 
 def nested(root: exp.Expr) -> list[exp.Expr]:
     """The outermost queries below `root`, not counting itself."""
     found: list[exp.Expr] = []
-
-    def boundary(node: exp.Expr) -> bool:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
         if node is not root and isinstance(node, Query):
             found.append(node)
-            return True
-        return False
-
-    for _ in root.walk(bfs=False, prune=boundary):
-        pass
+        else:
+            waiting += parts_of(node)
     return found
 
 
@@ -71,20 +72,19 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
 
 def conjunction(parts: Iterable[exp.Expr]) -> exp.Expr | None:
     """All parts joined by AND, each in parentheses where it needs them; None for none."""
-    given = [part.copy() for part in parts]
+    given = [copy_of(part) for part in parts]
     return exp.and_(*given, copy=False) if given else None
 
 
 def calls_models(node: exp.Expr) -> bool:
     """Whether a model's output is asked for anywhere below."""
-    return node.find(ModelOutput) is not None
+    return find(node, ModelOutput) is not None
 
 
 def is_volatile(node: exp.Expr) -> bool:
     """Whether an expression may give another value when it is evaluated again."""
-    if node.find(exp.Rand, exp.Uuid, exp.TableSample) is not None:
-        return True
-    return any(f.name.upper() in VOLATILE for f in node.find_all(exp.Anonymous))
+    found = find_all(node, exp.Rand, exp.Uuid, exp.TableSample, exp.Anonymous)
+    return any(not isinstance(f, exp.Anonymous) or f.name.upper() in VOLATILE for f in found)
 
 
 class _Kept:
@@ -104,7 +104,7 @@ def keep(node: exp.Expr, key: str, value: Any) -> None:
 
 def kept(node: exp.Expr, key: str, default: Any = None) -> Any:
     """What was noted on a node."""
-    found = node.meta.get(key)
+    found = node.meta_get(key)
     return found.value if isinstance(found, _Kept) else default
 
 
@@ -113,11 +113,11 @@ WRITTEN = "mlsql_written"  # a key of meta: the call that an expression was expa
 
 def as_written(tree: exp.Expr) -> str:
     """The SQL of an expression with model functions as they were called, not as they expand."""
-    copied = exp.paren(tree.copy(), copy=False)
-    for node in list(copied.walk()):
-        if WRITTEN in node.meta and node.parent is not None:
+    held = exp.paren(copy_of(tree), copy=False)
+    for node in list(walk(held)):
+        if node.parent is not None and node.meta_get(WRITTEN) is not None:
             node.replace(exp.Var(this=node.meta[WRITTEN]))
-    return shown(copied.this)
+    return shown(held.this)
 
 
 def shown(node: exp.Expr) -> str:

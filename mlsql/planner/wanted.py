@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
+from mlsql.parser.tree import find, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.nodes import Lookup
 from mlsql.planner.shape import (
@@ -33,7 +34,7 @@ def first_calls(scope: exp.Select, context: Context, lookups: Lookups) -> Calls:
     """The ready row calls; under LIMIT those of ORDER BY first, and the others for its rows."""
     rows = row_calls(scope, context, lookups)
     order = resolved_order(scope) if top_rows(scope, context) is not None else None
-    asked = {to_sql(c) for c in order.find_all(ModelOutput)} if order is not None else set()
+    asked = {to_sql(c) for c in find_all(order, ModelOutput)} if order is not None else set()
     return [(c, part) for c, part in rows if to_sql(c) in asked] or rows
 
 
@@ -72,14 +73,14 @@ def is_ready(call: ModelOutput, lookups: Lookups) -> bool:
     argument = call.this
     if calls_models(argument) or is_volatile(argument):
         return False
-    if argument.find(exp.Window, exp.Columns, exp.Star) is not None:
+    if find(argument, exp.Window, exp.Columns, exp.Star) is not None:
         return False
     if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup) is not None:
         return False
     if is_recorded(argument, lookups):
         return False
     # any_value and the like may choose another row the second time.
-    return argument.find(exp.AggFunc) is None
+    return find(argument, exp.AggFunc) is None
 
 
 def parts(scope: exp.Select, clause: str) -> list[exp.Expr]:
@@ -97,4 +98,4 @@ def parts(scope: exp.Select, clause: str) -> list[exp.Expr]:
 def is_recorded(node: exp.Expr, lookups: Lookups) -> bool:
     """Whether an expression asks a look-up whose answer may still be missing."""
     names = {lookup.name for lookup in lookups.values()}
-    return any(f.name in names and not kept(f, PROVED) for f in node.find_all(exp.Anonymous))
+    return any(f.name in names and not kept(f, PROVED) for f in find_all(node, exp.Anonymous))

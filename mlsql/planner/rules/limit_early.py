@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from mlsql.parser.tree import copy_of
 from mlsql.planner.context import Context
 from mlsql.planner.nodes import EarlyStop, Stage
 from mlsql.planner.shape import resolved_order
@@ -19,7 +20,7 @@ def limit_early(stage: Stage, context: Context) -> Stage:
     """
     if stage.limit is None or stage.scope is None:
         return stage
-    inner = stage.rows.copy()
+    inner = copy_of(stage.rows)
     inner.set("distinct", None)
     window = exp.Window(this=exp.RowNumber(), order=resolved_order(stage.scope))
     inner.select(exp.alias_(window, "mlsql_n"), append=True, copy=False)
