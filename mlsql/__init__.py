@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsql.default import connect, execute, sql
+    from mlsql.default import connect, execute, interrupt, register, register_model, sql
     from mlsql.errors import (
         DatabaseError,
         DataError,
@@ -40,7 +40,8 @@ _HOMES = {
     "mlsql.result": ("Result",),
     "mlsql.session": ("Session",),
     "mlsql.udfs.callables": ("model",),
-    "mlsql.default": ("connect", "execute", "sql"),
+    "mlsql.default": ("connect", "execute", "interrupt", "register", "register_model", "sql"),
+    "mlsql.magics": ("load_ipython_extension", "unload_ipython_extension"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -60,7 +61,10 @@ __all__ = [
     "Warning",
     "connect",
     "execute",
+    "interrupt",
     "model",
+    "register",
+    "register_model",
     "sql",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -13,9 +13,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         from mlsql.demo import main as demo
 
         return demo(words[1:])
+    if words[:1] == ["cache"]:
+        from mlsql.shell.cache import main as cache
+
+        return _reported(cache, words[1:])
     from mlsql.shell.command import main as command
 
     return command(words)
+
+
+def _reported(command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
+    from mlsql.errors import Error
+
+    try:
+        return command(words)
+    except Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

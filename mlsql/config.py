@@ -28,6 +28,11 @@ class Setting:
     check: Callable[[Value], bool] | None = None
     in_bytes: bool = False
 
+    @property
+    def variable(self) -> str:
+        """The environment variable that gives its value at the start of a session."""
+        return f"MLSQL_{self.name.upper()}"
+
 
 def _default_cache() -> str:
     root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -42,18 +47,46 @@ def _not_negative(value: Value) -> bool:
     return isinstance(value, (int, float)) and value >= 0
 
 
+def _inside_0_and_1(value: Value) -> bool:
+    return isinstance(value, (int, float)) and 0 < value < 1
+
+
 def _between_0_and_1(value: Value) -> bool:
     return isinstance(value, (int, float)) and 0 <= value <= 1
+
+
+def _at_least_minus_1(value: Value) -> bool:
+    return isinstance(value, (int, float)) and value >= -1
+
+
+def _executors() -> tuple[str, ...]:
+    """The executors there are, by the names of their files."""
+    files = (Path(__file__).parent / "exec" / "executors").glob("*.py")
+    return tuple(sorted(file.stem for file in files if not file.stem.startswith("_")))
 
 
 SETTINGS: Mapping[str, Setting] = {
     s.name: s
     for s in (
-        Setting("executor", str, "local", "where models run", ("local",)),
+        Setting("executor", str, "auto", "where models run: in this process, in the workers of a "
+                "Ray cluster, or (auto) there where one was joined or several GPUs are",
+                _executors()),
         Setting("device", str, "auto", "torch device of the models: auto, cpu, cuda, cuda:1, mps"),
-        Setting("workers", int, 0, "decoding threads; 0 chooses by the machine's cores",
+        Setting("workers", int, 0, "decoding threads in this process, most workers on Ray; "
+                "0 chooses by the machine's cores and accelerators",
                 check=_not_negative),
-        Setting("batch_size", int, 0, "inputs a model call; 0 takes the model's own",
+        Setting("min_workers", int, 1, "workers on Ray that are kept, once started, whatever "
+                "there is to do", check=_not_negative),
+        Setting("ray_address", str, "local", "address of a Ray cluster, as in "
+                "'ray-head:6379'; 'local' is the one that this process has joined or RAY_ADDRESS "
+                "names, else one of this machine's own"),
+        Setting("gpus_per_worker", float, -1.0, "GPUs that a worker on Ray takes, .5 for two "
+                "workers a GPU; -1 is one where there are any",
+                check=_at_least_minus_1),
+        Setting("precision", str, "fp32", "what networks are computed in; each precision but fp32 "
+                "has answers of its own, also in the cache", ("fp32", "bf16", "fp16", "int8")),
+        Setting("batch_size", int, 0, "inputs a model call; 0 takes the model's own, or what was "
+                "measured to be best",
                 check=_not_negative),
         Setting("memory_budget", int, 256_000_000, "bytes of decoded pictures in flight",
                 check=_positive, in_bytes=True),
@@ -74,6 +107,25 @@ SETTINGS: Mapping[str, Setting] = {
                 check=_not_negative),
         Setting("max_pixels", int, 178_956_970, "most pixels a picture may have",
                 check=_positive),
+        Setting("error_target", float, 0.0, "half-width that AVG, SUM and COUNT over a model may "
+                "have, as ERROR WITHIN; 0 is exact", check=_not_negative),
+        Setting("recall_target", float, 0.0, "share of the rows that a model selects which must "
+                "be found, as RECALL TARGET; 0 is exact", check=_between_0_and_1),
+        Setting("precision_target", float, 0.0, "share of the rows found that the model must "
+                "select, as PRECISION TARGET; 0 is exact", check=_between_0_and_1),
+        Setting("confidence", float, 0.95, "how sure an accuracy target is to be met, as "
+                "AT CONFIDENCE", check=_inside_0_and_1),
+        Setting("oracle_limit", int, 0, "most model calls a statement with an accuracy target "
+                "may make, as ORACLE LIMIT; 0 is no limit", check=_not_negative),
+        Setting("seed", int, 0, "of the random draws of approximate answers",
+                check=_not_negative),
+        Setting("count_cap", int, 25, "most objects a picture is taken to hold, for the interval "
+                "of their number; checked on every answer seen", check=_positive),
+        Setting("limit_takes", str, "first", "which rows LIMIT without ORDER BY takes of those "
+                "that a model selects: the first, or the likeliest, which takes fewer calls",
+                ("first", "likeliest")),
+        Setting("on_uncertified", str, "exact", "an accuracy target that cannot be certified: "
+                "run exactly, with a warning, or refuse", ("exact", "refuse")),
         Setting("progress", bool, False, "draw a progress bar on standard error"),
     )
 }
@@ -131,7 +183,7 @@ def known(name: str) -> Setting:
 
 
 def _initial(setting: Setting) -> Value:
-    variable = f"MLSQL_{setting.name.upper()}"
+    variable = setting.variable
     text = os.environ.get(variable)
     if text:
         try:

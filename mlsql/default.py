@@ -31,6 +31,21 @@ def default_session() -> Session:
         return _session[0]
 
 
+def register(name: str, rows: Any) -> None:
+    """Make a DataFrame, Arrow table, or anything with an Arrow stream a table of that name."""
+    default_session().register(name, rows)
+
+
+def register_model(model: Any, name: str | None = None, **options: Any) -> None:
+    """Make a callable over a batch of inputs a model of the process's own session."""
+    default_session().register_model(model, name=name, **options)
+
+
+def interrupt() -> None:
+    """From any thread: end the statement that runs in the process's own session."""
+    default_session().interrupt()
+
+
 def sql(
     statement: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
 ) -> Result:

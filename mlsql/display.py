@@ -14,7 +14,7 @@ from typing import Any
 
 from mlsql.values import is_media
 
-_NUMBERS = ("tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint",
+NUMBERS = ("tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint",
             "uinteger", "ubigint", "uhugeint", "bignum", "float", "double", "decimal")
 _NARROWEST = 6
 
@@ -97,6 +97,7 @@ class Style:
     header: bool = True
     ascii: bool = False
     dim_null: bool = False
+    footer: bool = True
 
 
 def box(
@@ -110,14 +111,16 @@ def box(
     heading = [[printable(n) for n in names], [_type_name(t) for t in types]]
     body = [[cell(v, style.null) for v in row] for row in [*head, *tail]]
     gap = len(head) if total > len(body) else None
-    right = [t.id in _NUMBERS for t in types]
+    right = [t.id in NUMBERS for t in types]
     body, heading, right, dropped = _fitted(body, heading, right, style)
     table = _Table(heading if style.header else [], body, right, style)
-    return "\n".join([*table.lines(gap), _footer(total, len(body), len(names), dropped)])
+    below = _footer(total, len(body), len(names), dropped)
+    all_there = len(body) == total and not dropped
+    return "\n".join([*table.lines(gap), *([] if all_there and not style.footer else [below])])
 
 
 def _type_name(kind: Any) -> str:
-    return "image" if is_media(kind) else printable(str(kind)).lower()
+    return "image" if is_media(kind) else printable(str(kind)).lower().strip('"')  # "NULL"
 
 
 def _kept(

@@ -95,7 +95,10 @@ class NotSupportedError(DatabaseError):
 
 
 class ProgrammingError(DatabaseError):
-    """The statement is wrong."""
+    """The statement is wrong; `line` and `column` say where, from 1, where that is known."""
+
+    line: int | None = None
+    column: int | None = None
 
 
 class UnknownName(ProgrammingError):

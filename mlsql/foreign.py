@@ -14,6 +14,7 @@ from mlsql import errors
 T = TypeVar("T")
 _STOPS_WITHIN = 5.0
 _LOOKS_EVERY = 0.1
+_ASKS_EVERY = 0.25
 
 _OURS: tuple[tuple[type[BaseException], type[errors.Error]], ...] = (
     (duckdb.InterruptException, errors.Interrupted),
@@ -23,6 +24,10 @@ _OURS: tuple[tuple[type[BaseException], type[errors.Error]], ...] = (
     (duckdb.NotSupportedError, errors.NotSupportedError),
     (duckdb.InternalError, errors.InternalError),
     (duckdb.OperationalError, errors.OperationalError),
+    (duckdb.FatalException, errors.InternalError),
+    (duckdb.PermissionException, errors.OperationalError),
+    (duckdb.DependencyException, errors.IntegrityError),
+    (duckdb.SequenceException, errors.DataError),
 )
 
 
@@ -37,6 +42,24 @@ def own_errors() -> Iterator[None]:
         if "interrupt" not in str(error).lower():
             raise
         raise errors.Interrupted(str(error)) from error
+
+
+@contextmanager
+def only_own_errors() -> Iterator[None]:
+    """The same, and whatever else goes wrong comes out as an error of ours as well."""
+    try:
+        with own_errors():
+            yield
+    except errors.Error:
+        raise
+    except MemoryError as error:
+        raise errors.OperationalError(f"out of memory: {error}".rstrip(": ")) from error
+    except OSError as error:
+        raise errors.OperationalError(str(error)) from error
+    except RecursionError as error:
+        raise errors.ProgrammingError("the statement is nested too deeply") from error
+    except Exception as error:
+        raise errors.InternalError(f"{type(error).__name__}: {error}") from error
 
 
 def translated(error: duckdb.Error, message: str | None = None) -> errors.Error:
@@ -66,8 +89,13 @@ def placed(
     return error
 
 
-def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:
+def interruptible(
+    work: Callable[[], T], interrupt: Callable[[], object], patience: float = _STOPS_WITHIN
+) -> T:
     """What `work` gives. Ctrl-C calls `interrupt` and raises KeyboardInterrupt when work stopped.
+
+    It is called again until then, since it reaches only what has begun. Work that has not stopped
+    after `patience` seconds is left to end in its thread.
 
     DuckDB does not look for signals while it runs, and Python acts on them only in the main
     thread, between its own instructions; so the main thread waits here and another one works.
@@ -92,12 +120,24 @@ def interruptible(work: Callable[[], T], interrupt: Callable[[], object]) -> T:
         while not done.wait(_LOOKS_EVERY):
             pass
     except KeyboardInterrupt:
-        interrupt()
-        done.wait(_STOPS_WITHIN)
+        stopping = threading.Thread(target=_stop, args=(done, interrupt), daemon=True)
+        stopping.start()
+        done.wait(patience)
         raise
     if raised:
         raise raised[0]
     return given[0]
+
+
+def rereadable(rows: Any) -> bool:
+    """Whether rows that are held in memory can be read more than once."""
+    return hasattr(rows, "materialize")
+
+
+def _stop(done: threading.Event, interrupt: Callable[[], object]) -> None:
+    while not done.is_set():
+        interrupt()
+        done.wait(_ASKS_EVERY)
 
 
 def held(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsql.errors import InterfaceError
+from mlsql.errors import Error, InterfaceError
 
 if TYPE_CHECKING:
     import numpy as np
     import PIL.Image
+
+_LARGE = 320_000  # pixels; a PNG of so many is below a megabyte
+_SHOWN_SIDE = 1600
 
 
 class Image:
@@ -20,7 +25,7 @@ class Image:
     video, and `data` an encoded picture that came from a table instead of a file.
     """
 
-    __slots__ = ("_pixels", "data", "frame", "uri")
+    __slots__ = ("_pixels", "data", "frame", "size", "uri")
 
     def __init__(
         self, uri: str | None = None, frame: int | None = None, data: bytes | None = None
@@ -31,6 +36,8 @@ class Image:
         self.frame = frame
         self.data = data
         self._pixels: np.ndarray[Any, Any] | None = None
+        self.size: tuple[int, int] | None = None
+        """Width and height, where they are known: once it was decoded, or told."""
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The upright picture: uint8, (height, width, 3), RGB. MediaError if it cannot be read."""
@@ -38,6 +45,7 @@ class Image:
             pixels = self._decoded()
             pixels.flags.writeable = False  # it is kept: a change would show in every later look
             self._pixels = pixels
+            self.size = (pixels.shape[1], pixels.shape[0])
         return self._pixels
 
     def _decoded(self) -> np.ndarray[Any, Any]:
@@ -61,19 +69,64 @@ class Image:
     def save(self, path: str | Path) -> Path:
         """Write the picture; the suffix of the path says in which format."""
         path = Path(path)
-        self.pil().save(path)
+        picture = self.pil()
+        try:
+            picture.save(path)
+        except ValueError as error:  # a suffix of no format
+            raise InterfaceError(f"{path}: {error}") from error
         return path
 
-    def _repr_png_(self) -> bytes:
+    def annotate(
+        self, detections: Sequence[Mapping[str, Any] | None] | Mapping[str, Any] | None, *,
+        labels: bool = True, scores: bool = True, width: int | None = None,
+    ) -> Image:
+        """A picture of its own with boxes drawn into this one, as ANNOTATE draws them.
+
+        `detections` is what DETECT gives: dicts with x1, y1, x2, y2, and perhaps label and score.
+        `width` is the lines', in pixels.
+        """
+        from mlsql.exec.media.boxes import drawn
+
+        found = [detections] if isinstance(detections, Mapping) else detections or []
+        pixels = drawn(self.numpy(), found, labels=labels, scores=scores, width=width)
+        import PIL.Image
+
         buffer = io.BytesIO()
-        self.pil().save(buffer, format="PNG")
+        PIL.Image.fromarray(pixels).save(buffer, format="PNG")
+        return Image(data=buffer.getvalue())
+
+    # What a notebook shows: PNG, JPEG where that would be large, words where it cannot be read.
+
+    def _repr_png_(self) -> bytes | None:
+        return self._shown("PNG", large=False)
+
+    def _repr_jpeg_(self) -> bytes | None:
+        return self._shown("JPEG", large=True)
+
+    def _repr_html_(self) -> str | None:
+        try:
+            self.numpy()
+        except Error as error:
+            return f"{escape(repr(self))} <i>{escape(str(error))}</i>"
+        return None
+
+    def _shown(self, format: str, large: bool) -> bytes | None:
+        try:
+            height, width = self.numpy().shape[:2]
+        except Error:
+            return None
+        if (height * width > _LARGE) is not large:
+            return None
+        picture = self.pil()
+        picture.thumbnail((_SHOWN_SIDE, _SHOWN_SIDE))
+        buffer = io.BytesIO()
+        picture.save(buffer, format=format)
         return buffer.getvalue()
 
     def __repr__(self) -> str:
         parts = ["image"]
-        if self._pixels is not None:
-            height, width = self._pixels.shape[:2]
-            parts.append(f"{width}x{height}")
+        if self.size is not None:
+            parts.append(f"{self.size[0]}x{self.size[1]}")
         parts.append(self._name())
         return f"<{' '.join(parts)}>"
 

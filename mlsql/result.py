@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from mlsql.display import Style, box, terminal_width
-from mlsql.errors import InterfaceError, NotSupportedError
+from mlsql.errors import Error, InterfaceError, NotSupportedError
 from mlsql.exec.stats import Stats
-from mlsql.foreign import interruptible, own_errors
+from mlsql.foreign import held, interruptible, own_errors, rereadable
 from mlsql.values import PRINTED, PYTHON, Convert, arrow_rows, converter, is_media
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb.sqltypes import DuckDBPyType
 
+    from mlsql.exec.approximate.report import Approximation
     from mlsql.exec.share import RowError
 
     Rows: TypeAlias = (
@@ -47,9 +49,11 @@ class Outcome:
     stats: Stats = field(default_factory=Stats)
     warnings: tuple[str, ...] = ()
     errors: tuple[RowError, ...] = ()
-    approximate: bool = False
+    approximate: Approximation | bool = False
     interval: tuple[float, float] | None = None
     names: tuple[str, ...] | None = None
+    changes: int | None = None
+    """How many rows the statement changed, where that is all it has to say."""
 
 
 class Result:
@@ -61,11 +65,14 @@ class Result:
         explain: Callable[[], Result] | None = None,
         interrupt: Callable[[], object] | None = None,
         turn: AbstractContextManager[object] | None = None,
+        limit: Callable[[int, int], Result] | None = None,
     ) -> None:
         """`interrupt` ends what `run` has started; it is what Ctrl-C calls.
 
-        `turn` is held while the connection is used, which takes one call at a time.
+        `turn` is held while the connection is used, which takes one call at a time. `limit` gives
+        the result of so many rows after so many others, which costs less than all of them.
         """
+        self._limit = limit
         self._turn = turn or nullcontext()
         self._run = run
         self._explain = explain
@@ -105,6 +112,23 @@ class Result:
         return [(name, str(kind), None, None, None, None, None) for name, kind in self._kinds]
 
     @property
+    def changes(self) -> int | None:
+        """How many rows an INSERT or its like changed; None for a statement that gives rows."""
+        return self.outcome().changes
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows there are, or were changed; -1 for a statement that does neither."""
+        outcome = self.outcome()
+        if outcome.changes is not None:
+            return outcome.changes
+        if self.description is None:
+            return -1
+        if self._table is None and rereadable(self._rows):
+            return int(self._guarded(lambda: len(self._rows)))  # type: ignore[arg-type]
+        return int(self._stored().num_rows)
+
+    @property
     def stats(self) -> Stats:
         """Model calls made, cached and saved, frames decoded, and where the seconds went."""
         return self.outcome().stats
@@ -120,8 +144,11 @@ class Result:
         return self.outcome().errors
 
     @property
-    def approximate(self) -> bool:
-        """Whether an accuracy clause let models look at fewer rows than an exact answer needs."""
+    def approximate(self) -> Approximation | bool:
+        """How an accuracy target was met, where models looked at fewer rows than an exact run.
+
+        False for an exact answer; an `Approximation`, which is true unless it came to be exact.
+        """
         return self.outcome().approximate
 
     @property
@@ -134,6 +161,21 @@ class Result:
         if self._explain is None:
             raise NotSupportedError("this statement has no plan to explain")
         return self._explain()
+
+    def limit(self, rows: int, offset: int = 0) -> Result:
+        """At most so many of the rows, after so many others; models see no more than it takes."""
+        with self._lock:
+            if self._outcome is None and self._limit is not None:
+                return self._limit(rows, offset)
+            if self.description is None:
+                return self
+            if self._table is None and rereadable(self._rows):
+                found: Any = self._guarded(
+                    lambda: held(self._rows.limit(rows, offset)))  # type: ignore[union-attr]
+            else:
+                found = self._stored().slice(offset, rows)
+            part = replace(self.outcome(), rows=found, names=tuple(self.columns), changes=None)
+            return Result(lambda: part, self._explain, self._interrupt, self._turn)
 
     def outcome(self) -> Outcome:
         """What running gave; it runs now unless it has. A failed run is tried again next time."""
@@ -164,6 +206,16 @@ class Result:
     # --- its rows -------------------------------------------------------------------------
 
     def arrow(self) -> pa.Table:
+        """All rows as an Arrow table; media are of an extension type over uri, frame and data."""
+        table = self._stored()
+        media = [at for at, kind in enumerate(self.kinds) if is_media(kind)]
+        if not media:
+            return table
+        from mlsql.imagetype import with_images
+
+        return with_images(table, media)
+
+    def _stored(self) -> pa.Table:
         """All rows as an Arrow table, media as structs of uri, frame and data."""
         import pyarrow as pa
 
@@ -180,13 +232,21 @@ class Result:
 
         with self._lock:
             if self._table is not None:
-                return self._table.to_reader()
+                return self.arrow().to_reader()
             if not _is_reader(self.outcome().rows):
-                return self.arrow().to_reader()  # held in memory: a reader would block DuckDB
+                return self.arrow().to_reader()
             rows = self._take()
             reader = self._guarded(
                 lambda: pa.table({}).to_reader() if rows is None else _reader(rows))
             return _renamed(reader, self.columns)
+
+    def __arrow_c_schema__(self) -> object:
+        capsule: object = self.to_arrow_schema().__arrow_c_schema__()
+        return capsule
+
+    def to_arrow_schema(self) -> pa.Schema:
+        """The names and types of the columns as Arrow has them."""
+        return self.arrow().schema
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         capsule: object = self.arrow().__arrow_c_stream__(requested_schema)
@@ -205,7 +265,7 @@ class Result:
             if is_media(kind):
                 convert = converter(kind, PYTHON) or (lambda value: value)
                 frame.isetitem(position, [None if v is None else convert(v)
-                                          for v in self.arrow().column(position).to_pylist()])
+                                          for v in self._stored().column(position).to_pylist()])
         return frame
 
     def pl(self) -> polars.DataFrame:
@@ -217,7 +277,7 @@ class Result:
         """The table with HUGEINT, which Arrow lacks, as BIGINT if it fits, else DOUBLE."""
         import pyarrow as pa
 
-        table = self.arrow()
+        table = self._stored()
         for position, (name, kind) in enumerate(self._kinds):
             column = table.column(position)
             if kind.id not in ("hugeint", "uhugeint") or not pa.types.is_decimal(column.type):
@@ -247,14 +307,43 @@ class Result:
     def _next_rows(self) -> Iterator[tuple[Any, ...]]:
         with self._lock:
             if self._fetching is None:
-                self.arrow()  # here, because a generator that has raised is over for good
+                if not rereadable(self.outcome().rows):
+                    self._stored()  # here, because a generator that has raised is over for good
                 self._fetching = self._kept_rows(PYTHON)
             return self._fetching
 
     def _kept_rows(self, leaves: Mapping[str, Convert]) -> Iterator[tuple[Any, ...]]:
-        batches = iter(self.arrow().to_batches(max_chunksize=_CHUNK))
-        for rows in arrow_rows(batches, self.kinds, leaves):
-            yield from rows
+        """The rows, which stay to be read again: by way of DuckDB's own values if it can.
+
+        Arrow has no time with a zone, no tuple and no date beyond 9999; its import takes as long
+        as a small query.
+        """
+        rows = self.outcome().rows
+        if rereadable(rows) and not (leaves is PRINTED and any(map(_only_arrow, self.kinds))):
+            yield from self._native_rows(rows, leaves)
+            return
+        batches = iter(self._stored().to_batches(max_chunksize=_CHUNK))
+        for block in arrow_rows(batches, self.kinds, leaves):
+            yield from block
+
+    def _native_rows(
+        self, rows: Any, leaves: Mapping[str, Convert]
+    ) -> Iterator[tuple[Any, ...]]:
+        found = iter(rows.iter_rows())
+        seen = 0
+        while True:
+            try:
+                with self._turn, own_errors():
+                    block = list(islice(found, _CHUNK))
+            except OverflowError:  # an interval longer than Python's
+                batches = iter(self._stored().slice(seen).to_batches(max_chunksize=_CHUNK))
+                for late in arrow_rows(batches, self.kinds, leaves):
+                    yield from late
+                return
+            yield from _converted(block, self.kinds, leaves)
+            seen += len(block)
+            if len(block) < _CHUNK:
+                return
 
     def printed(self, keep: bool = False) -> Iterator[tuple[Any, ...]]:
         """The rows as values to print, see `values.PRINTED`; they are gone then unless kept.
@@ -262,7 +351,7 @@ class Result:
         Rows straight from DuckDB come without Arrow, whose import takes as long as a small query.
         """
         self.outcome()
-        if keep or self._table is not None:
+        if keep or self._table is not None or rereadable(self._rows):
             yield from self._kept_rows(PRINTED)
             return
         rows = self._take()
@@ -273,7 +362,9 @@ class Result:
     def _take(self) -> Rows | None:
         if self.outcome().rows is not None and self._rows is None:
             raise InterfaceError("the rows were handed out already: run the statement again")
-        rows, self._rows = self._rows, None
+        rows = self._rows
+        if not rereadable(rows):
+            self._rows = None
         return rows
 
     # --- how it looks ---------------------------------------------------------------------
@@ -288,18 +379,36 @@ class Result:
     def __repr__(self) -> str:
         return self._drawn(Style(max_rows=20, max_width=terminal_width()))
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str] | None:
+        """Where a lazy statement fails as a notebook shows it: the message, once."""
+        try:
+            self.outcome()
+        except Error as error:
+            return {"text/plain": f"error: {error}",
+                    "text/html": f"<pre>error: {escape(str(error))}</pre>"}
+        return None
+
+    def _repr_html_(self) -> str:
+        """The first rows as a notebook shows them, with thumbnails of the pictures in them."""
+        from mlsql.html import fragment
+
+        return fragment(self)
+
     def _drawn(self, style: Style) -> str:
         if self.description is None:
             return "OK"
-        total = self.arrow().num_rows
-        return box(self.columns, self.kinds, self._seen_rows(style.max_rows, total), style)
+        return box(self.columns, self.kinds, self.shown(style.max_rows), style)
 
-    def _seen_rows(self, most: int | None, total: int) -> Iterator[tuple[Any, ...]]:
-        """The rows to draw; those in the middle, which a table leaves out, are not converted."""
-        table = self.arrow()
+    def shown(self, most: int | None) -> Iterator[tuple[Any, ...]]:
+        """The rows as values to print; those in the middle, where they are more, as empty ones.
+
+        A table of at most `most` rows leaves the middle out, and it is not converted.
+        """
+        total = self.rowcount if self.changes is None else self._stored().num_rows
         if most is None or total <= most:
             yield from self._kept_rows(PRINTED)
             return
+        table = self._stored()
         head, tail = most - most // 2, most // 2
         ends = [*table.slice(0, head).to_batches(), *table.slice(total - tail).to_batches()]
         seen = (row for rows in arrow_rows(iter(ends), self.kinds, PRINTED) for row in rows)
@@ -373,8 +482,18 @@ def _printed(rows: Any, kinds: list[tuple[str, DuckDBPyType]]) -> Iterator[tuple
         for block in arrow_rows(iter(_reader(rows)), types, PRINTED):
             yield from block
         return
-    converters = [converter(kind, PRINTED) for kind in types]
-    for row in _native(rows):
+    yield from _converted(_native(rows), types, PRINTED)
+
+
+def _converted(
+    rows: Iterable[tuple[Any, ...]], kinds: list[DuckDBPyType], leaves: Mapping[str, Convert]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of DuckDB's own Python values as those that are wanted."""
+    converters = [converter(kind, leaves) for kind in kinds]
+    if not any(converters):
+        yield from rows
+        return
+    for row in rows:
         yield tuple(value if convert is None or value is None else convert(value)
                     for value, convert in zip(row, converters, strict=True))
 

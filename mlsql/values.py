@@ -24,6 +24,8 @@ def converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Convert | No
     """
     if kind.id == "struct":
         return _struct_converter(kind, leaves)
+    if kind.id == "tuple":
+        return _tuple_converter(kind, leaves)
     if kind.id in ("list", "array"):
         item = converter(_parts(kind)[0][1], leaves)
         if item is None:
@@ -59,10 +61,29 @@ def _struct_converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Conv
     return convert_struct
 
 
+def _tuple_converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Convert:
+    """A struct without names is a tuple; Arrow gives it names."""
+    items = [converter(child, leaves) for _, child in _parts(kind)]
+
+    def convert_tuple(value: Any) -> tuple[Any, ...]:
+        values = value.values() if isinstance(value, dict) else value
+        return tuple(v if item is None or v is None else item(v)
+                     for v, item in zip(values, items, strict=True))
+
+    return convert_tuple
+
+
+_UNHASHABLE = ("list", "array", "struct", "map", "tuple")
+
+
 def _map_converter(kind: DuckDBPyType, leaves: Mapping[str, Convert]) -> Convert:
     key, item = (converter(child, leaves) for _, child in _parts(kind))
 
+    apart = _parts(kind)[0][1].id in _UNHASHABLE
+
     def convert_map(value: Any) -> Any:
+        if apart and isinstance(value, dict):  # DuckDB gives keys that no dict can have as a list
+            value = zip(value["key"], value["value"], strict=True)
         pairs = value.items() if isinstance(value, dict) else value
         pairs = [(k if key is None else key(k), v if item is None or v is None else item(v))
                  for k, v in pairs]
@@ -93,11 +114,14 @@ def _bignum(value: Any) -> int:
     return -int.from_bytes(bytes(255 - byte for byte in value[3:]), "big")
 
 
-def _timedelta(value: Any) -> timedelta:
+def _timedelta(value: Any) -> timedelta | str:
     if isinstance(value, timedelta):
         return value
     months, days, nanoseconds = value
-    return timedelta(days=30 * months + days, microseconds=nanoseconds // 1000)
+    try:
+        return timedelta(days=30 * months + days, microseconds=nanoseconds // 1000)
+    except OverflowError:
+        return _interval_text(value)  # longer than any of Python's
 
 
 def _interval_text(value: Any) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Side by side, each test process has one core: more threads than that wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # datasets/ is a folder of the repository, not an installed package
@@ -16,6 +21,16 @@ sys.path.insert(0, str(ROOT))  # datasets/ is a folder of the repository, not an
 def root() -> Path:
     """The project's folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session", autouse=True)
+def entry_points(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The package's entry points, also where it is not installed."""
+    from tests.entry_points import provide
+
+    with pytest.MonkeyPatch.context() as patch:
+        provide(root, tmp_path_factory.mktemp("installed"), patch)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -36,10 +51,20 @@ def bikes() -> Path:
     return Path(str(found))
 
 
+@pytest.fixture(scope="session")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped networks as other runtimes want them: made once, since they are large."""
+    return tmp_path_factory.mktemp("networks")
+
+
 @pytest.fixture(autouse=True)
-def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def own_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, networks: Path
+) -> None:
     """Settings as they are by default, and an empty cache that goes away with the test."""
     for name in list(os.environ):
         if name.startswith("MLSQL_") and name != "MLSQL_TEST_DATA":
             monkeypatch.delenv(name)
-    monkeypatch.setenv("MLSQL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+    cache = tmp_path_factory.mktemp("cache")
+    (cache / "networks").symlink_to(networks, target_is_directory=True)
+    monkeypatch.setenv("MLSQL_CACHE_DIR", str(cache))

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tests.expression_generator import TYPES, B, Column, ExpressionGenerator, I, Place, S
+from tests.expression_generator import BOOL, INT, TEXT, TYPES, Column, ExpressionGenerator, Place
 from tests.reference import COLUMNS
 
 
@@ -49,7 +49,7 @@ class QueryGenerator:
             return Statement(self._starred())
         types = [self._random.choice(TYPES) for _ in range(self._random.randint(1, 4))]
         with_ = self._with() if self._chance(0.35) else ""
-        text = self.query(types, Place(), 3)
+        text = self.query(types, Place(), 3 if self._chance(0.4) else 2)
         if self._chance(0.4):
             return Statement(f"{with_}{self._limited(text, len(types))}", True)
         return Statement(with_ + text)
@@ -94,7 +94,7 @@ class QueryGenerator:
         return f"SELECT {distinct}{', '.join(items)}{from_}{where}{qualify}"
 
     def _conditions(self, place: Place, depth: int) -> str:
-        parts = [self._make.of(B, place, depth) for _ in range(self._random.randint(1, 3))]
+        parts = [self._make.of(BOOL, place, depth) for _ in range(self._random.randint(1, 3))]
         return " AND ".join(parts)
 
     def _grouped(self, types: list[str], place: Place, depth: int) -> str:
@@ -109,7 +109,7 @@ class QueryGenerator:
                  for i, kind in enumerate(types)]
         named = [f"{text} AS {self._name('f')}" for text in items]
         group = self._group_by(keys, named) if keys else ""
-        having = f" HAVING {self._make.of(B, above, depth)}" if self._chance(0.3) else ""
+        having = f" HAVING {self._make.of(BOOL, above, depth)}" if self._chance(0.3) else ""
         return f"SELECT {', '.join(named)}{from_}{where}{group}{having}"
 
     def _group_by(self, keys: dict[int, str], items: list[str]) -> str:
@@ -135,9 +135,9 @@ class QueryGenerator:
 
     def _starred(self) -> str:
         table = self._pick("a", "b", "c", "e")
-        integer = self._pick(*(n for n, kind in COLUMNS[table].items() if kind == I))
+        integer = self._pick(*(n for n, kind in COLUMNS[table].items() if kind == INT))
         rows = Place(tuple(COLUMNS[table].items()))
-        value = self._make.of(I, rows, 2)
+        value = self._make.of(INT, rows, 2)
         star = self._pick(
             "*", f"* EXCLUDE ({integer})", f"* REPLACE ({value} AS {integer})", f"{table}.*",
             f"*, {value} AS f", f"* REPLACE (w(s) AS s), q({integer})", "COLUMNS('i|x|y')")
@@ -148,7 +148,7 @@ class QueryGenerator:
             on = "" if join.split()[0] in ("NATURAL", "POSITIONAL", "CROSS") else " USING (id)"
             return f"SELECT {star} FROM {table} {join} {other} AS z{on}"
         where = f" WHERE {self._conditions(rows, 2)}" if self._chance(0.6) else ""
-        order = f" ORDER BY {self._make.of(I, rows, 2)}" if self._chance(0.3) else ""
+        order = f" ORDER BY {self._make.of(INT, rows, 2)}" if self._chance(0.3) else ""
         return f"SELECT {star} FROM {table}{where}{order}"
 
     # --- WITH -----------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class QueryGenerator:
         if self._chance(0.25):
             name = self._name("n")
             body = self._recursion(name)
-            self._ctes.append(Source(name, name, (("i", I), ("v", I))))
+            self._ctes.append(Source(name, name, (("i", INT), ("v", INT))))
             return f"WITH RECURSIVE {name}(i, v) AS ({body}) "
         texts = []
         for _ in range(self._random.randint(1, 2)):
@@ -173,10 +173,11 @@ class QueryGenerator:
         return f"WITH {', '.join(texts)} "
 
     def _recursion(self, name: str) -> str:
-        here = Place((("i", I), ("v", I)), queries=False)
+        here = Place((("i", INT), ("v", INT)), queries=False)
         step = self._pick("q(v)", "q(q(v))", "coalesce(q(v), 3)", "if(p(v), q(v), v)")
-        start = f"SELECT id, {self._make.of(I, Place((('x', I), ('id', I)), queries=False), 2)} % 10"
-        only = self._make.of(B, here, 2)
+        first = self._make.of(INT, Place((("x", INT), ("id", INT)), queries=False), 2)
+        start = f"SELECT id, {first} % 10"
+        only = self._make.of(BOOL, here, 2)
         if self._chance(0.5):
             return f"{start} FROM b UNION SELECT i, {step} FROM {name} WHERE {only}"
         return f"{start} FROM b UNION ALL SELECT i + 4, {step} FROM {name} WHERE i < 9 AND {only}"
@@ -209,11 +210,11 @@ class QueryGenerator:
     def _join(
         self, place: Place, columns: tuple[Column, ...], seen: list[Source], depth: int
     ) -> tuple[str, Source, bool]:
-        whole = [text for text, kind in columns if kind == I]
+        whole = [text for text, kind in columns if kind == INT]
         if whole and self._chance(0.1):
             name = self._name("u")
-            source = Source(name, name, (("v", I),))
-            argument = self._make.of(I, Place(columns, queries=False), 1)
+            source = Source(name, name, (("v", INT),))
+            argument = self._make.of(INT, Place(columns, queries=False), 1)
             return f", UNNEST(l({argument})) AS {name}(v)", source, True
         if self._chance(0.1) and depth > 1:
             types = [self._random.choice(TYPES)]
@@ -249,8 +250,10 @@ class QueryGenerator:
         table = self._pick("a", "b", "c")
         name = self._name(table)
         source = Source(f"{table} AS {name}", name, tuple(COLUMNS[table].items()))
-        whole = [text for text, kind in columns if kind == I]
-        left = self._random.choice(whole) if whole else "3"
+        whole = [text for text, kind in columns if kind == INT]
+        if not whole:
+            return f", {source.text}", source, True
+        left = self._random.choice(whole)
         label = self._pick("x" if table != "c" else "y", "id")
         same = f"q({left}) = q({name}.{label}) AND " if self._chance(0.6) else ""
         return (f" {word} {source.text} ON {same}{left} {self._pick('>=', '<', '>')} {name}.id",
@@ -267,7 +270,7 @@ class QueryGenerator:
             name = self._name("v")
             call = self._pick("q(2)", "7", "NULL")
             rows = f"(VALUES (1, 'ab'), ({call}, 'dog'), (2, w('ab')))"
-            return Source(f"{rows} AS {name}(g, h)", name, (("g", I), ("h", S)))
+            return Source(f"{rows} AS {name}(g, h)", name, (("g", INT), ("h", TEXT)))
         table = self._random.choice(("a", "a", "a", "b", "b", "c", "c", "e"))
         name = self._name(table)
         return Source(f"{table} AS {name}", name, tuple(COLUMNS[table].items()))
@@ -275,11 +278,10 @@ class QueryGenerator:
     def _derived(self, depth: int) -> Source:
         name = self._name("d")
         if self._chance(0.25):
-            heads = (("id", I), ("x", I), ("s", S))
+            heads = (("id", INT), ("x", INT), ("s", TEXT))
             star = self._pick("* REPLACE (q(x) AS x)", "* REPLACE (w(s) AS s)", "*")
-            only = self._make.of(B, Place(heads), 2)
-            return Source(f"(SELECT {star} FROM {self._pick('a', 'b', 'e')} WHERE {only}) AS {name}",
-                          name, heads)
+            table, only = self._pick("a", "b", "e"), self._make.of(BOOL, Place(heads), 2)
+            return Source(f"(SELECT {star} FROM {table} WHERE {only}) AS {name}", name, heads)
         types = [self._random.choice(TYPES) for _ in range(self._random.randint(1, 3))]
         heads = tuple((f"k{i}", kind) for i, kind in enumerate(types))
         inner = self.query(types, Place(), depth - 1)
@@ -321,9 +323,9 @@ class ChangeGenerator:
 
     def _insert(self) -> Change:
         if self._random.random() < 0.25:
-            whole = self._make.of(I, Place(queries=False), 2)
+            whole = self._make.of(INT, Place(queries=False), 2)
             return Change(f"INSERT INTO b (id, x) VALUES (1, q(4)), ({whole}, 7)", "FROM b")
-        body = self._queries.query([I, I, S], Place(), 2)
+        body = self._queries.query([INT, INT, TEXT], Place(), 2)
         more = self._random.choice(("", "", " RETURNING id, s"))
         return Change(f"INSERT INTO e {body}{more}", "FROM e")
 
@@ -333,26 +335,27 @@ class ChangeGenerator:
         return Change(f"CREATE OR REPLACE TABLE z AS {body}", "FROM z")
 
     def _update(self) -> Change:
-        rows = Place((("x", I), ("y", I), ("s", S), ("id", I)))
-        sets = [f"x = {self._make.of(I, rows, 2)}", f"s = {self._make.of(S, rows, 2)}"]
+        rows = Place((("x", INT), ("y", INT), ("s", TEXT), ("id", INT)))
+        sets = [f"x = {self._make.of(INT, rows, 2)}", f"s = {self._make.of(TEXT, rows, 2)}"]
         self._random.shuffle(sets)
-        where = self._make.of(B, rows, 2)
+        where = self._make.of(BOOL, rows, 2)
         return Change(f"UPDATE a SET {', '.join(sets[:self._random.randint(1, 2)])} WHERE {where}",
                       "FROM a")
 
     def _delete(self) -> Change:
-        rows = Place((("x", I), ("k", I), ("s", S), ("id", I)))
+        rows = Place((("x", INT), ("k", INT), ("s", TEXT), ("id", INT)))
         more = self._random.choice(("", "", " RETURNING x, s"))
-        return Change(f"DELETE FROM b WHERE {self._make.of(B, rows, 3)}{more}", "FROM b")
+        return Change(f"DELETE FROM b WHERE {self._make.of(BOOL, rows, 3)}{more}", "FROM b")
 
 
 def excluded(seed: int) -> str:
     """A query whose conditions without models leave no row, so that no model need be asked."""
     queries = QueryGenerator(seed + 200_000)
     make = ExpressionGenerator(random.Random(f"excluded {seed}"), queries.query)
-    rows = Place((("x", I), ("y", I), ("s", S), ("id", I)), queries=False)
-    conditions = ["id > 90", make.of(B, rows, 2), make.of(B, rows, 2)]
+    make.lists = False
+    rows = Place((("x", INT), ("y", INT), ("s", TEXT), ("id", INT)), queries=False)
+    conditions = ["id > 90", make.of(BOOL, rows, 2), make.of(BOOL, rows, 2)]
     make.random.shuffle(conditions)
-    items = ", ".join(f"{make.of(kind, rows, 2)} AS f{i}" for i, kind in enumerate((I, S)))
+    items = ", ".join(f"{make.of(kind, rows, 2)} AS f{i}" for i, kind in enumerate((INT, TEXT)))
     tail = make.pick("", " ORDER BY q(y), 1, 2", " GROUP BY ALL", " LIMIT 3")
     return f"SELECT {items} FROM a WHERE {' AND '.join(conditions)}{tail}"

@@ -89,16 +89,20 @@ class Sides:
 
     def __post_init__(self) -> None:
         self.plain = duckdb.connect()
-        self.session = Session(config={"cache": False, "statement_timeout": 60,
-                                       "on_error": "null" if self.nulls else "raise"})
         for fake in MODELS:
             self.plain.create_function(
                 fake.name, self._wanting(fake), [duckdb.sqltype(fake.takes)],
                 duckdb.sqltype(fake.gives), null_handling="special")
+        self._open_session()
+        self.restore()
+
+    def _open_session(self) -> None:
+        self.session = Session(config={"cache": False, "statement_timeout": 60,
+                                       "on_error": "null" if self.nulls else "raise"})
+        for fake in MODELS:
             self.session.register_model(
                 self._asking(fake), fake.name, task="predict", input=fake.takes,
                 output=fake.gives)
-        self.restore()
 
     def _wanting(self, fake: Fake) -> Callable[[Any], Any]:
         def of_one(value: Any) -> Any:
@@ -150,6 +154,7 @@ class Sides:
                 result = self.session.execute(sql)
                 found = rows_of(result)
         except Error as error:
+            self._recover()
             return Outcome("error", f"{type(error).__name__}: {error}")
         verdict, detail = _judged(expected, found, ordered)
         if verdict == "equal":
@@ -157,6 +162,16 @@ class Sides:
         if verdict == "equal" and any("did not bind" in w for w in result.warnings):
             verdict = "unplanned"
         return Outcome(verdict, detail, result.stats.calls, len(set(self.asked) - self.wanted))
+
+    def _recover(self) -> None:
+        """Another session where DuckDB has given up the database of this one."""
+        try:
+            self.session.execute("SELECT 1")
+        except Error:
+            with contextlib.suppress(Error, duckdb.Error):
+                self.session.close()
+            self._open_session()
+            self.session.execute(TABLES)
 
     def _judge_calls(self, counted: int) -> tuple[str, str]:
         nulls = [name for name, value in self.asked if value is None]

@@ -19,6 +19,7 @@ from mlsql.errors import InternalError, Warning
 from mlsql.exec import cache as cache_module
 from mlsql.exec.cache import OutputCache
 from mlsql.exec.keys import Keys
+from mlsql.exec.runs import runs_of
 from mlsql.exec.segments import Index
 from mlsql.udfs.spec import DETECTIONS_TYPE, IMAGE_TYPE, ModelSpec, classes_type
 from mlsql.udfs.types import arrow_type
@@ -412,7 +413,8 @@ def test_the_index_finds_what_a_dictionary_finds() -> None:
     for _ in range(30):
         stored = sorted({(int(c), int(f)) for c, f in rng.integers(0, 12, (60, 2))})
         high, frame = (np.array(part) for part in zip(*stored, strict=True))
-        index = Index(high.astype(np.uint64), high.astype(np.uint64), frame.astype(np.int64))
+        half, frame = high.astype(np.uint64), frame.astype(np.int64)
+        index = Index(runs_of(half, half, frame), len(frame), frame)
         asked = rng.integers(-1, 14, (200, 2))
         contents, content = np.unique(np.maximum(asked[:, 0], 0), return_inverse=True)
         content[asked[:, 0] < 0] = -1

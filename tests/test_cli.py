@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-import pty
+import re
 import signal
 import statistics
 import subprocess
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from mlsql.shell.complaint import complaint
 from mlsql.shell.statements import Statement, is_complete, split
+from tests.terminal import Terminal
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -256,44 +257,22 @@ def test_the_timer_goes_to_standard_error(mlsql: Run) -> None:
 # --- on a terminal ----------------------------------------------------------------------------
 
 
-def on_terminal(
-    words: list[str], environment: dict[str, str], typed: list[str]
-) -> tuple[int, str]:
-    """Run on a pseudo-terminal, typing each line after a prompt; gives status and screen."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.execvpe(words[0], words, environment)
-    screen = ""
-    for line in [*typed, ""]:
-        while not screen.endswith("> "):
-            try:
-                screen += os.read(terminal, 4096).decode(errors="replace")
-            except OSError:
-                break
-        if line:
-            os.write(terminal, line.encode())
-            screen += "\n"
-    _, status = os.waitpid(process, 0)
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(status), screen
-
-
-def test_a_prompt(command: list[str], environment: dict[str, str]) -> None:
-    variables = {**environment, "TERM": "dumb", "NO_COLOR": "1"}
-    status, screen = on_terminal(
-        command, variables,
-        ["SELECT 1 +\n", "41 AS answer, 'a;b' AS s, NULL AS n;\n", ".help\n", "SELECT nope;\n",
-         ".nonsense\n", "\x04"])
-    assert status == 0
-    assert "   ...> " in screen
-    assert "│      42 │ a;b     │ NULL   │" in screen
-    assert "Statements end with ;" in screen
-    assert 'error: Referenced column "nope"' in screen
-    assert "no such command: .nonsense" in screen
-    coloured, screen = on_terminal(command, {**environment, "TERM": "xterm"},
-                                   ["SELECT NULL AS n;\n", ".exit\n"])
-    assert coloured == 0
-    assert "\x1b[2mNULL\x1b[0m" in screen
+def test_a_dumb_terminal(
+    command: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    variables = {**environment, "TERM": "dumb", "NO_COLOR": "1", "HOME": str(tmp_path)}
+    with Terminal(command, variables, tmp_path) as t:
+        t.wait("mlsql>")
+        t.enter("SELECT 1 +")
+        t.enter("41 AS answer, 'a;b' AS s, NULL AS n;")
+        t.wait("│      42 │ a;b     │ NULL │")
+        t.enter("SELECT nope;")
+        t.wait('error: Referenced column "nope"')
+        t.enter(".nonsense")
+        t.wait("no such command: .nonsense")
+        t.type("\x04")
+        assert t.ended() == 0
+        assert re.search(rb"\x1b\[[\d;]*m", t.written) is None
 
 
 # --- parts ------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def test_heavy_packages_are_imported_inside_functions(root: Path) -> None:
 
 
 def is_run_by_workers_only(path: Path) -> bool:
-    """Files of network layers: private modules of models, imported by a loader."""
-    return path.parent.name == "models" and path.name.startswith("_")
+    """Files of network layers and graphs: private modules, imported by what loads a network."""
+    return path.parent.name in ("models", "backends") and path.name.startswith("_")
 
 
 def test_layers(root: Path) -> None:

@@ -29,7 +29,6 @@ from pathlib import Path
 
 import pytest
 
-from mlsql.exec.measured import Measurements
 from mlsql.parser.dialect import parse, to_sql
 from mlsql.planner.nodes import Materialise, Plan, Stage
 from mlsql.planner.plan import plan
@@ -96,17 +95,21 @@ def _steps(stage: Stage) -> Iterator[str]:
 def s(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
     """A session with the tables t(x, y), u(y, z) and the pictures v(frame_id, ts, frame)."""
     with Asking() as asking:
-        asking.run(TABLE)
-        asking.run("CREATE TABLE u AS SELECT y, 'z' || y AS z FROM range(5) u(y)")
-        video = make_video(tmp_path_factory.mktemp("plans"))
-        asking.run(f"CREATE TABLE v AS SELECT frame_id, ts, frame FROM '{video}'")
+        fill(asking, tmp_path_factory.mktemp("plans"))
         yield asking
+
+
+def fill(s: Asking, folder: Path) -> None:
+    """Make the tables that the cases read."""
+    s.run(TABLE)
+    s.run("CREATE TABLE u AS SELECT y, 'z' || y AS z FROM range(5) u(y)")
+    s.run(f"CREATE TABLE v AS SELECT frame_id, ts, frame FROM '{make_video(folder)}'")
 
 
 def lines_of(s: Asking, sql: str) -> tuple[str, ...]:
     """The plan of a statement, names shortened to what tells them apart."""
     runner = s.session._runner
-    runner.measured = Measurements()  # what was measured before would change the order of steps
+    runner._measured = None  # what was measured before would change the order of steps
     planned = plan(parse(sql), runner.context(), "golden")
     return tuple(_shortened(line) for line in drawn(planned))
 

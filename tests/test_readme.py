@@ -10,6 +10,8 @@ import pytest
 
 import mlsql
 
+TESTS = "pip install '.[test]' && pytest -n auto --dist loadfile"
+
 
 def blocks(root: Path, language: str) -> list[str]:
     """The code blocks of a language, in order."""
@@ -19,7 +21,7 @@ def blocks(root: Path, language: str) -> list[str]:
 
 def test_its_two_commands(root: Path) -> None:
     commands = [line for block in blocks(root, "sh") for line in block.splitlines()]
-    assert commands[:2] == ["pip install . && mlsql demo", "pip install '.[test]' && pytest"]
+    assert commands[:2] == ["pip install . && mlsql demo", TESTS]
 
 
 def test_the_server_runs_the_readmes_command(root: Path) -> None:
@@ -30,7 +32,7 @@ def test_the_server_runs_the_readmes_command(root: Path) -> None:
     assert found is not None
     lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
     first = next(line for line in lines if re.search(found[1], line))
-    assert first == "pip install '.[test]' && pytest"
+    assert first == TESTS
 
 
 def test_its_python_runs(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -75,7 +77,8 @@ def near(word: str) -> str | float:
 def test_its_functions_are_those_there_are(root: Path) -> None:
     from mlsql.udfs.function import functions
 
-    text = (root / "README.md").read_text(encoding="utf-8")
+    text = "".join((root / page).read_text(encoding="utf-8")
+                   for page in ("README.md", "docs/sql.md"))
     for name in functions():
         assert f"{name.upper()}(" in text or f"`{name.upper()}`" in text, name
 

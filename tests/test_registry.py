@@ -126,5 +126,5 @@ def test_a_blank_label_is_an_error(registry: Registry, labels: list[str]) -> Non
 
 
 def test_a_task_without_a_model(registry: Registry) -> None:
-    with pytest.raises(ProgrammingError, match="no model for 'embed' is registered"):
-        default_model(registry, "embed", [])
+    with pytest.raises(ProgrammingError, match="no model for 'predict' is registered"):
+        default_model(registry, "predict", [])

@@ -223,5 +223,5 @@ def test_unknown_names(sql: str, near: str, session: Session) -> None:
 
 
 def test_a_label_that_the_model_lacks(session: Session) -> None:
-    with pytest.raises(UnknownName, match="car.*dummy"):
+    with pytest.raises(UnknownName, match=r"car.*dummy"):
         session.execute("SELECT contains(frame, 'car', model => 'dummy') FROM film")

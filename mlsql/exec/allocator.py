@@ -1,9 +1,10 @@
-"""The C library's allocator, told to keep what torch uses again at once."""
+"""How the process treats memory and waiting threads: what torch's libraries are told of it."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import sys
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # from glibc's malloc.h
@@ -25,3 +26,12 @@ def keep_large_blocks() -> bool:
     # glibc caps the mmap threshold at 32 MB; more than that is refused.
     settings = ((_MMAP_THRESHOLD, 32 << 20), (_TRIM_THRESHOLD, _KEEP), (_TOP_PAD, 16 << 20))
     return all([bool(mallopt(name, size)) for name, size in settings])
+
+
+def wait_passively() -> None:
+    """Have OpenMP's threads sleep while they wait, unless the user said otherwise.
+
+    They would otherwise spin, on the processors that decode the next pictures. It is read when
+    torch is loaded, so this comes before.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -53,18 +53,18 @@ def outlooks(share: Share, conditions: Conditions) -> list[Outlook]:
     return found
 
 
-def batches(share: Share, ahead: Sequence[Outlook], batch_size: int = 0) -> Iterator[range]:
+def batches(share: Share, ahead: Sequence[Outlook], sizes: Sequence[int]) -> Iterator[range]:
     """Ranges of the share's rows, in order, each with about one model batch of inputs.
 
-    `batch_size` 0 takes that of the model with most inputs. An empty share is one empty range.
+    `sizes` are each step's; that of the step with most inputs counts. An empty share is one empty
+    range.
     """
     heavy = [outlook.heavy for outlook in ahead]
     counts = [int(mask.sum()) for mask in heavy]
     if not any(counts):
         yield range(len(share.rows))
         return
-    busiest = share.steps[int(np.argmax(counts))].model
-    size = max(1, batch_size or busiest.batch_size)
+    size = max(1, sizes[int(np.argmax(counts))])
     yield from _ranges(np.flatnonzero(np.logical_or.reduce(heavy)), size, len(share.rows))
 
 

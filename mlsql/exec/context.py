@@ -10,7 +10,8 @@ from sqlglot import exp
 from mlsql.errors import ProgrammingError
 from mlsql.exec.measured import Measurements
 from mlsql.exec.views import Views
-from mlsql.planner.context import Column
+from mlsql.planner.context import Column, StageMemory
+from mlsql.planner.nodes import Stage
 from mlsql.udfs.registry import Registry
 from mlsql.udfs.spec import ModelSpec
 
@@ -26,12 +27,14 @@ class EngineContext:
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, registry: Registry,
         measured: Measurements, views: Views, off: frozenset[str] = frozenset(),
+        precision: str = "fp32",
     ) -> None:
         self._views = views
         self._connection = connection
         self._registry = registry
         self._measured = measured
         self._off = off
+        self._precision = precision
 
     def describe(self, sql: str) -> Sequence[Column]:
         """The columns of a query: bound, not run."""
@@ -75,24 +78,37 @@ class EngineContext:
 
     def predictor(self, name: str) -> ModelSpec | None:
         """The registered model of that name, if it is one of the user's own."""
-        return self._registry.own(name)
+        spec = self._registry.own(name)
+        return None if spec is None else spec.variant(self._precision)
 
     def named(self, name: str) -> ModelSpec:
-        """The model of that name."""
-        return self._registry.named(name)
+        """The model of that name, in the precision that is set."""
+        return self._registry.named(name).variant(self._precision)
 
     def default(self, task: str | None, labels: Sequence[str]) -> ModelSpec:
-        """The model that the rule chooses for the labels."""
-        return self._registry.default(task, labels)
+        """The model that the rule chooses for the labels, in the precision that is set."""
+        return self._registry.default(task, labels).variant(self._precision)
+
+    def call_ms(self, stage: Stage, call: int) -> float:
+        """Milliseconds that one of a stage's calls costs for a row that reaches it."""
+        return self.cost_ms(stage.calls[call].spec)
+
+    def embedders(self) -> Sequence[ModelSpec]:
+        """The models for 'embed', those that come with mlsql first."""
+        return [spec for spec in self._registry if spec.task == "embed"]
 
     def cost_ms(self, spec: ModelSpec) -> float:
         """Milliseconds a call: measured, else the spec's prior."""
-        measured = self._measured.cost_ms(spec.name)
+        measured = self._measured.cost_ms(spec)
         return spec.cost_ms if measured is None else measured
 
     def selectivity(self, key: str) -> float | None:
         """The share of rows that a condition let through, if it was judged before."""
         return self._measured.selectivity(key)
+
+    def remembered(self, stage: Stage) -> StageMemory | None:
+        """What the stage was like when it last ran."""
+        return self._measured.remembered(stage)
 
     def switched_off(self) -> frozenset[str]:
         """The rules that must not be applied."""

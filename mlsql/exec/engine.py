@@ -30,11 +30,16 @@ Learn = Callable[[Stage, int, int], None]
 class Engine:
     """One plan on one connection. Everything it makes there is gone when it is closed."""
 
-    def __init__(self, plan: Plan, use: Machinery, learn: Learn, owns_transaction: bool) -> None:
+    def __init__(
+        self, plan: Plan, use: Machinery, learn: Learn, owns_transaction: bool,
+        leaves_open: bool = False,
+    ) -> None:
+        """`leaves_open`: what the statement writes waits for a commit that others ask for."""
         self._plan = plan
         self._use = use
         self._learn = learn
         self._owns = owns_transaction
+        self._leaves_open = leaves_open
         self._stores = {s.name: OutputStore(use.connection, s) for s in plan.stores}
         self._recorders = [Recorder(look, self._stores[look.store], may_cut=owns_transaction)
                            for look in plan.lookups]
@@ -115,7 +120,7 @@ class Engine:
             self._roll_back()
         else:
             self._drop()
-            if self._owns:
+            if self._owns and not self._leaves_open:
                 connection.execute("COMMIT")
         self._tables = []
 
@@ -138,6 +143,11 @@ class Engine:
         except Exception:  # the user's transaction is aborted: it can only be rolled back
             if self._owns:
                 raise
+
+    @property
+    def left_open(self) -> bool:
+        """Whether the transaction of a run that went well waits for its commit."""
+        return self._owns and self._leaves_open and self._writes
 
     @property
     def _writes(self) -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsql.errors import ModelOutputError, OperationalError
 from mlsql.exec.faults import Fault, fault
 from mlsql.exec.share import Counters
+from mlsql.exec.twin_pictures import TwinPictures
 from mlsql.udfs.spec import Model, ModelSpec
+
+if TYPE_CHECKING:
+    from mlsql.exec.tuning import Tuning
 
 PATIENCE = 0.5
 """Seconds a model call should take at most, so that a stop is quick; no call can be cut short."""
@@ -22,17 +26,20 @@ class LoadedModel:
     def __init__(self, spec: ModelSpec, model: Model) -> None:
         self.spec = spec
         self.batch_size = spec.batch_size
-        self._model = model
+        self.model = model
         self._room = sys.maxsize  # inputs that memory was found to allow
         self._calm = sys.maxsize  # inputs that PATIENCE was found to allow
         self._slow: tuple[int, float] | None = None  # the last call that took longer, and how long
         self._batches = 0
         self._seconds = 0.0
+        self.seconds_in_all = 0.0
+        self.tuning: Tuning | None = None
+        self._twins = TwinPictures() if spec.deterministic and spec.takes_media else None
 
     def prepare(self, value: Any) -> Any:
         """The prepared input, or the Fault that the model raised over it."""
         try:
-            return self._model.prepare(value)
+            return self.model.prepare(value)
         except OperationalError:
             raise
         except Exception as error:
@@ -48,14 +55,18 @@ class LoadedModel:
     ) -> tuple[list[Any], Counters]:
         """One answer or Fault an input, in order. `check` is asked before every call of the model.
 
-        A prepared input that is a Fault already stays one. A model that raises on a batch is asked
-        in halves; one that answers too few or too many, singly.
+        A prepared input that is a Fault already stays one. Pictures that are equal to the one
+        before are not asked again. A model that raises on a batch is asked in halves; one that
+        answers too few or too many, singly.
         """
         self._batches, self._seconds = 0, 0.0
         given = [value for value in inputs if not isinstance(value, Fault)]
-        rest = iter(self._in_calls(given, check))
+        twins = self._twins
+        asked = given if twins is None else twins.new(given)
+        found = self._in_calls(asked, check)
+        rest = iter(found if twins is None else twins.spread(found))
         merged = [value if isinstance(value, Fault) else next(rest) for value in inputs]
-        spent = Counters(calls=len(given), batches=self._batches, seconds_infer=self._seconds)
+        spent = Counters(calls=len(asked), batches=self._batches, seconds_infer=self._seconds)
         return merged, spent
 
     def _in_calls(self, inputs: Sequence[Any], check: Callable[[], None]) -> list[Any]:
@@ -90,11 +101,12 @@ class LoadedModel:
     def _call(self, inputs: Sequence[Any]) -> list[Any]:
         started = time.perf_counter()
         try:
-            answers = self._model.infer(inputs)
+            answers = self.model.infer(inputs)
         finally:
             seconds = time.perf_counter() - started
             self._batches += 1
             self._seconds += seconds
+            self.seconds_in_all += seconds
             self._learn(len(inputs), seconds)
         if isinstance(answers, (str, bytes, dict)) or not hasattr(answers, "__iter__"):
             kind = type(answers).__name__

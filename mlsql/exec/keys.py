@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlsql.exec.canonical import canonical
 from mlsql.exec.fingerprint import (
@@ -18,6 +19,8 @@ from mlsql.exec.fingerprint import (
     file_state,
     of_bytes,
 )
+from mlsql.exec.media.recipe import apart
+from mlsql.udfs.pictures import MARK
 
 NO_FRAME = -1  # a still, a blob or a value
 _LAST_FRAME = 1 << 40
@@ -48,9 +51,10 @@ class Origins:
 
     def __init__(
         self, states: list[FileState | None], digests: np.ndarray, status: np.ndarray,
-        files: ContentFingerprints, check: Check | None,
+        files: ContentFingerprints, check: Check | None, recipes: Mapping[int, bytes] | None = None,
     ) -> None:
         self._states = states
+        self._recipes = recipes or {}  # of those that are made of what their state or digest says
         self._digests = digests  # (n, 2) uint64
         self._status = status
         self._files = files
@@ -81,7 +85,7 @@ class Origins:
         for index, state in states.items():
             digest = found[state]
             if isinstance(digest, bytes):
-                self._digests[index] = _halves([digest])[0]
+                self._digests[index] = _halves([_of_made(digest, self._recipes.get(index))])[0]
                 self._status[index] = _READ
             else:
                 self._status[index] = _UNREADABLE
@@ -150,20 +154,32 @@ def media_keys(
     blobs = data.drop_null()
     origin = words.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     uris = words.dictionary.to_pylist()
-    origin[data.is_valid().to_numpy(zero_copy_only=False)] = len(uris) + np.arange(len(blobs))
+    with_data = np.flatnonzero(data.is_valid().to_numpy(zero_copy_only=False))
+    start_from = origin[with_data]
+    origin[with_data] = len(uris) + np.arange(len(blobs))
     states = [_state(name) for name in uris]
-    digests = np.zeros((len(uris) + len(blobs), 2), np.uint64)
-    digests[len(uris):] = _halves(of_bytes(blob.as_buffer()) for blob in blobs)
-    status = np.full(len(digests), _READ, np.int8)
+    status = np.full(len(uris) + len(blobs), _READ, np.int8)
     status[:len(uris)] = [_UNREAD if state else _UNREADABLE for state in states]
+    recipes = _recipes(blobs, len(uris))
+    made_of = {}  # the file that a recipe without a picture of its own starts from
+    for index, (_, picture) in recipes.items():
+        if picture is None:
+            file = int(start_from[index - len(uris)])
+            made_of[index] = states[file] if file >= 0 else None
+            status[index] = _UNREAD if made_of[index] else _UNREADABLE
+    digests = np.zeros((len(status), 2), np.uint64)
+    digests[len(uris):] = _halves(
+        _of_made(of_bytes(found[1] or b""), found[0]) if (found := recipes.get(index)) is not None
+        else of_bytes(blob.as_buffer()) for index, blob in enumerate(blobs, len(uris)))
     frames = frame.cast(pa.int64())
     numbers = frames.fill_null(NO_FRAME).to_numpy(zero_copy_only=False)
     # -1 as a frame would pass for none; such a number is no picture and gets no key.
     wrong = frames.is_valid().to_numpy(zero_copy_only=False) & (
         (numbers < 0) | (numbers >= _LAST_FRAME))
     origin[wrong] = -1
-    all_states = [*states, *[None] * len(blobs)]
-    return Keys(Origins(all_states, digests, status, files, check), origin, numbers)
+    all_states = [*states, *(made_of.get(len(uris) + i) for i in range(len(blobs)))]
+    lines = {index: found[0] for index, found in recipes.items()}
+    return Keys(Origins(all_states, digests, status, files, check, lines), origin, numbers)
 
 
 def value_keys(arguments: pa.Array, files: ContentFingerprints) -> Keys:
@@ -180,6 +196,19 @@ def is_media(kind: pa.DataType) -> bool:
     """Whether arguments of that type are pictures."""
     return bool(pa.types.is_struct(kind)) and [field.name for field in kind] == [
         "uri", "frame", "data"]
+
+
+def _recipes(blobs: pa.Array, first: int) -> dict[int, tuple[bytes, bytes | None]]:
+    """Those of the blobs that are recipes, counted from `first`: the recipe, and its picture."""
+    start = pc.binary_slice(blobs, 0, len(MARK)) if len(blobs) else blobs
+    rows = np.flatnonzero(pc.equal(start, MARK.encode()).to_numpy(zero_copy_only=False)) \
+        if len(blobs) else ()
+    return {first + int(row): apart(blobs[int(row)].as_py()) for row in rows}
+
+
+def _of_made(digest: bytes, lines: bytes | None) -> bytes:
+    """The digest of what a recipe makes of the content with this digest."""
+    return digest if lines is None else of_bytes(b"made:" + digest + lines)
 
 
 def _state(uri: str) -> FileState | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mlsql.config import Settings
 from mlsql.errors import (
     CallLimit,
+    DatabaseError,
     DataError,
     Interrupted,
     MediaError,
@@ -104,10 +105,13 @@ class Guardrails:
             timer.cancel()
 
 
-def row_failed(error: RowError) -> DataError:
+def row_failed(error: RowError) -> DatabaseError:
     """An input that cannot be used, as the error that ends a statement; the cause is chained."""
     if isinstance(error.cause, MediaError):
-        failed: DataError = MediaError(error.message, error.uri, error.frame)
+        failed: DatabaseError = MediaError(error.message, error.uri, error.frame)
+    elif isinstance(error.cause, OperationalError):  # the worker's end, not the input's fault
+        failed = OperationalError(f"model {error.model!r} failed on {where(error)}: "
+                                  f"{error.message}")
     elif error.model is not None:
         on = f" on {where(error)}" if where(error) else ""
         said = "" if repr(error.model) in error.message else f"model {error.model!r} failed{on}: "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from mlsql.exec.runs import runs_of
 from mlsql.exec.segments import Index, Rows, joined
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class Pending:
     def _index(self) -> tuple[Rows, Index]:
         if self._sorted is None:
             rows = self.rows().sorted()
-            self._sorted = rows, Index(rows.high, rows.low, rows.frame)
+            runs = runs_of(rows.high, rows.low, rows.frame)
+            self._sorted = rows, Index(runs, len(rows), rows.frame)
         return self._sorted
 
 

@@ -16,6 +16,7 @@ from mlsql.exec.ahead import Input, Work
 from mlsql.exec.faults import fault
 from mlsql.exec.inference import LoadedModel
 from mlsql.exec.media.handle import Handle
+from mlsql.exec.media.recipe import base
 from mlsql.exec.pictures import Picture, PictureDecoder, pictures, weight
 from mlsql.exec.share import Counters
 
@@ -79,13 +80,16 @@ class Growing:
             return  # no step takes media
         handles = sorted(wanted, key=_place)
         with closing(pictures(decoder, handles)) as decoded:
+            originals: set[Handle] = set()
             while True:
                 started = time.perf_counter()
                 position, picture = next(decoded, (-1, None))
                 self._spent += Counters(seconds_decode=time.perf_counter() - started)
                 if picture is None:
                     return
-                if not isinstance(picture, MediaError):
+                original = base(handles[position])
+                if not isinstance(picture, MediaError) and original not in originals:
+                    originals.add(original)
                     self._spent += Counters(frames_decoded=1)
                 for item in wanted[handles[position]]:
                     self._add(item, picture, picture if item.row in self._work.kept else None)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlsql.config import Settings
 from mlsql.exec.measured import Measurements
+from mlsql.exec.model_catalog import ModelCatalog
+from mlsql.exec.progress import Listener, Progress
 from mlsql.exec.sources import Sources, TableFunction
 from mlsql.exec.views import Views
 from mlsql.udfs.registry import Registry
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from mlsql.exec.cache import OutputCache
+    from mlsql.exec.cluster.pool import Pool
     from mlsql.exec.context import EngineContext
     from mlsql.exec.limits import Guardrails
     from mlsql.exec.share import Executor
@@ -30,14 +33,19 @@ class Resources:
     def __init__(self, connection: duckdb.DuckDBPyConnection, settings: Settings) -> None:
         self.connection = connection
         self.settings = settings
-        self.registry = Registry()
-        self.measured = Measurements()
+        self.models = ModelCatalog(connection, self.limits)
+        self.registry = Registry(self.models.specs)
+        self._measured: tuple[Any, Measurements] | None = None
         self.views = Views(connection)
         self.rules_off: frozenset[str] = frozenset()
         self.guardrails: Guardrails | None = None  # of the statement that runs
+        self.leaves_open = False  # what it writes is to wait for a commit
+        self.left_open = False  # it began a transaction, which waits
+        self.listeners: list[Listener] = []  # to its progress
+        self.progress = Progress()
         self._numbers = itertools.count()
         self._executor: tuple[Any, Executor] | None = None
-        self._cache: tuple[str, OutputCache] | None = None
+        self._cache: tuple[tuple[str, int], OutputCache] | None = None
 
     def next_number(self) -> int:
         """A number no statement has had: it tells their tables apart."""
@@ -48,7 +56,20 @@ class Resources:
         from mlsql.exec.context import EngineContext
 
         return EngineContext(self.connection, self.registry, self.measured, self.views,
-                             self.rules_off)
+                             self.rules_off, self.settings.text("precision"))
+
+    @property
+    def measured(self) -> Measurements:
+        """What past runs have shown, kept beside the cache unless that is switched off."""
+        from mlsql.exec.device import resolved
+
+        folder = Path(self.settings.text("cache_dir")) if self.settings.flag("cache") else None
+        wanted = (folder, self.settings.text("device"))
+        if self._measured is None or self._measured[0] != wanted:
+            if self._measured is not None:
+                self._measured[1].save(now=True)
+            self._measured = (wanted, Measurements(folder, resolved(wanted[1])))
+        return self._measured[1]
 
     def sources(self) -> Sources:
         """What puts tables in the place of media sources, for one statement."""
@@ -78,13 +99,27 @@ class Resources:
 
         s = self.settings
         options = WorkerOptions(s.text("device"), s.integer("batch_size"),
-                                s.integer("memory_budget"), s.integer("workers"), self.limits())
+                                s.integer("memory_budget"), s.integer("workers"), self.limits(),
+                                self._pool(), self._folder())
         wanted = (s.text("executor"), options)
         if self._executor is None or self._executor[0] != wanted:
-            if self._executor is not None:
-                self._executor[1].close()
+            before = self._executor
             self._executor = (wanted, executor(s.text("executor"), options))
+            if before is not None:  # closed last: what both need is kept
+                before[1].close()
         return self._executor[1]
+
+    def _folder(self) -> str | None:
+        """Where what was found out about this machine is kept; None where the cache is off."""
+        return self.settings.text("cache_dir") if self.settings.flag("cache") else None
+
+    def _pool(self) -> Pool:
+        from mlsql.exec.cluster.pool import Pool
+
+        s = self.settings
+        address = s.text("ray_address")
+        return Pool(s.integer("min_workers"), s.integer("workers"),
+                    "" if address == "local" else address, s.number("gpus_per_worker"))
 
     def cache(self) -> OutputCache | None:
         """The cache of outputs; None where the settings switch it off."""
@@ -92,12 +127,11 @@ class Resources:
 
         if not self.settings.flag("cache"):
             return None
-        folder = self.settings.text("cache_dir")
-        if self._cache is None or self._cache[0] != folder:
+        folder, limit = self.settings.text("cache_dir"), self.settings.integer("cache_limit")
+        if self._cache is None or self._cache[0] != (folder, limit):
             if self._cache is not None:
                 self._cache[1].close()
-            limit = self.settings.integer("cache_limit")
-            self._cache = (folder, OutputCache(Path(folder), limit or None))
+            self._cache = ((folder, limit), OutputCache(Path(folder), limit or None))
         return self._cache[1]
 
     def interrupt(self) -> None:
@@ -119,4 +153,6 @@ class Resources:
             self._executor[1].close()
         if self._cache is not None:
             self._cache[1].close()
+        if self._measured is not None:
+            self._measured[1].save(now=True)
         self._executor = self._cache = None

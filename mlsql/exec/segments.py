@@ -20,11 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from mlsql.exec.keys import Places
+from mlsql.exec.runs import Runs, read, runs_of, written
 
 _NAME = re.compile(r"s1-(\d+)-[0-9a-f]{32}\.parquet")
 _TEMPORARY = re.compile(r"s1-\d+-[0-9a-f]{32}\.parquet\.tmp")
 _KEYS = ("high", "low", "frame")
 _OUTPUT = "output"
+_RUNS = b"mlsql runs"
 _GROUP_BYTES = 2 << 20
 _GROUP_ROWS = (256, 65_536)
 
@@ -65,23 +67,27 @@ class Rows:
 
 
 class Index:
-    """Where in sorted rows each content and frame stands, in 4 to 8 bytes a row."""
+    """Where in sorted rows each content and frame stands.
 
-    def __init__(self, high: np.ndarray, low: np.ndarray, frame: np.ndarray) -> None:
-        new = np.ones(len(high), bool)
-        new[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-        starts = np.flatnonzero(new)
-        self._high = high[starts]
-        self._low = low[starts]
-        self._starts = np.append(starts, len(high))
-        small = len(frame) == 0 or int(frame.max()) < 2**31
-        self._frames = frame.astype(np.int32 if small else np.int64)
+    It takes next to nothing where all runs are regular, else 4 to 8 bytes a row.
+    """
+
+    def __init__(self, runs: Runs, rows: int, frame: np.ndarray | None = None) -> None:
+        self._high, self._low = runs.high, runs.low
+        self._starts = np.append(runs.starts, rows)
+        self._first, self._step = runs.first, runs.step
+        self._frames: np.ndarray | None = None
+        if not runs.regular:
+            assert frame is not None
+            small = len(frame) == 0 or int(frame.max()) < 2**31
+            self._frames = frame.astype(np.int32 if small else np.int64)
 
     @property
     def nbytes(self) -> int:
         """The memory it takes."""
-        parts = (self._high, self._low, self._starts, self._frames)
-        return sum(part.nbytes for part in parts)
+        parts = (self._high, self._low, self._starts, self._first, self._step)
+        frames = 0 if self._frames is None else self._frames.nbytes
+        return sum(part.nbytes for part in parts) + frames
 
     def find(self, places: Places, rows: np.ndarray) -> np.ndarray:
         """For each of these rows of `places` its position here, or -1."""
@@ -99,8 +105,12 @@ class Index:
         return found
 
     def _position(self, runs: np.ndarray, frames: np.ndarray) -> np.ndarray:
-        """The place of each frame in its content's run, by bisecting all runs at once."""
+        """The place of each frame in its content's run: counted, or by bisecting all at once."""
         first, stop = self._starts[runs], self._starts[runs + 1]
+        if self._frames is None:
+            place, rest = np.divmod(frames - self._first[runs], self._step[runs])
+            inside = (rest == 0) & (place >= 0) & (place < stop - first)
+            return np.where(inside, first + place, -1)
         end = stop - 1
         while (open_ := first < end).any():
             middle = (first + end) // 2
@@ -139,6 +149,9 @@ def write_segment(folder: Path, rows: Rows) -> Segment:
     rows = rows.sorted()
     columns = [pa.array(rows.high), pa.array(rows.low), pa.array(rows.frame), rows.outputs]
     table = pa.table(columns, names=[*_KEYS, _OUTPUT])
+    runs = written(runs_of(rows.high, rows.low, rows.frame), len(rows))
+    if runs is not None:
+        table = table.replace_schema_metadata({_RUNS: runs})
     path = folder / f"s1-{len(rows)}-{uuid.uuid4().hex}.parquet"
     temporary = f"{path}.tmp"
     try:
@@ -191,9 +204,17 @@ class SegmentFile:
         self.starts = np.cumsum([0, *counts])
 
     def index(self) -> Index:
-        """The keys of all rows."""
-        table = self._file.read(columns=list(_KEYS))
-        return Index(*(table[name].to_numpy() for name in _KEYS))
+        """The keys of all rows: from the footer, or where need be from the columns."""
+        rows = self._file.metadata.num_rows
+        text = (self._file.metadata.metadata or {}).get(_RUNS)
+        if text is None:
+            table = self._file.read(columns=list(_KEYS))
+            high, low, frame = (table[name].to_numpy() for name in _KEYS)
+            return Index(runs_of(high, low, frame), rows, frame)
+        runs = read(text, rows)
+        if runs.regular:
+            return Index(runs, rows)
+        return Index(runs, rows, self._file.read(columns=["frame"])["frame"].to_numpy())
 
     def outputs(self, group: int, kind: pa.DataType) -> pa.Array:
         """The outputs of one row group, of the Arrow type `kind`."""

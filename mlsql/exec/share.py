@@ -33,12 +33,14 @@ class Share:
     Beside the arguments and whatever the guards name, `rows` has for each step i the columns
     known_i (BOOLEAN: the output is already known) and out_i (that output, else NULL). Where there
     are columns key_i (BIGINT), two steps with one model and equal keys ask for the same output.
-    `accept` is the condition under which a row counts as passed, over the same columns.
+    `accept` is the condition under which a row counts as passed, over the same columns. So many
+    passed rows as `wanted` says are enough; None asks for all.
     """
 
     rows: pa.Table
     steps: tuple[Step, ...]
     accept: str | None = None
+    wanted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,25 @@ Event = Answers | BatchDone
 
 
 class Executor(Protocol):
-    """Runs shares. Events of a share come in order; nothing is inferred ahead of what is pulled.
+    """Runs shares, one after the other. A BatchDone comes after all answers for the rows it covers.
 
-    Decoding may run ahead. Closing the iterator stops all work at once and keeps nothing open.
+    Errors come in the order of rows, and none of a row before all rows above it are covered.
+    Workers may run ahead of what is pulled, by little where a share says how much is wanted.
+    Closing the iterator stops all work at once and keeps nothing open.
     """
+
+    @property
+    def width(self) -> int:
+        """How many batches are worked on side by side, as far as that is known."""
 
     def run(self, shares: Iterable[Share]) -> Iterator[tuple[int, Event]]:
         """The events of each share, with the share's ordinal."""
+
+    def enough(self) -> None:
+        """Between two events: no further row is wanted. Answers there are may come, then the end.
+
+        Errors of rows not covered yet do not come any more.
+        """
 
     def cancel(self) -> None:
         """From any thread: end the run in progress, which then raises Interrupted."""

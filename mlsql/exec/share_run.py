@@ -17,6 +17,7 @@ from mlsql.exec.conditions import Conditions, outputs_named
 from mlsql.exec.faults import fault
 from mlsql.exec.inference import LoadedModel
 from mlsql.exec.media.handle import Handle
+from mlsql.exec.media.recipe import base
 from mlsql.exec.outputs import filled, outputs_of, row_errors
 from mlsql.exec.pictures import Picture, PictureDecoder, pictures, weight
 from mlsql.exec.portion import Portion, bare
@@ -79,14 +80,18 @@ class ShareRun:
                     yield self._done(portion.batch)
 
     def _portions(self) -> Generator[Portion, None, None]:
-        cut = list(batches(self._share, self._outlooks, self._batch_size))
         needed = [bool(outlook.first.any()) for outlook in self._outlooks]
-        if not any(needed):
-            return (bare(batch) for batch in cut)
         models = [
             self._bench.model(step.model) if need else None
             for step, need in zip(self._share.steps, needed)
         ]
+        sizes = [
+            self._batch_size or (model.batch_size if model else step.model.batch_size)
+            for step, model in zip(self._share.steps, models)
+        ]
+        cut = list(batches(self._share, self._outlooks, sizes))
+        if not any(needed):
+            return (bare(batch) for batch in cut)
         return self._bench.prefetch(work(self._share, self._outlooks, cut), models)
 
     def _steps(self, portion: Portion) -> Iterator[Event]:
@@ -168,7 +173,8 @@ class ShareRun:
             for position, picture in pictures(self._bench.decoder(), missing):
                 self._bench.check()
                 new[missing[position]] = picture
-        decoded = sum(not isinstance(picture, MediaError) for picture in new.values())
+        decoded = len({base(handle) for handle, picture in new.items()
+                       if not isinstance(picture, MediaError)})
         seconds = time.perf_counter() - started
         self._pending += Counters(frames_decoded=decoded, seconds_decode=seconds)
         answer = [found[handle] if handle in found else new[handle] for handle in handles]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 128
 _INDEX_BYTES = 256 << 20
-_OUTPUT_BYTES = 32 << 20
+_OUTPUT_BYTES = 64 << 20
 
 
 class Shelf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,21 +17,27 @@ from mlsql.errors import (
     NotSupportedError,
     ProgrammingError,
     TimeLimit,
+    Warning,
     unknown,
 )
+from mlsql.exec.progress import Progress
 from mlsql.exec.resources import Resources
 from mlsql.exec.sources import READERS, is_media_file
 from mlsql.exec.stats import Stats
 from mlsql.exec.tables import table_functions
 from mlsql.foreign import held, placed, translated
+from mlsql.parser.accuracy import Accuracy, has_accuracy, split_accuracy
 from mlsql.parser.dialect import located, parse, to_sql
+from mlsql.parser.model_statements import DropModel, is_model_statement, read_model_statement
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
+from mlsql.planner.bounds_of_items import without_bounds
 from mlsql.udfs.function import functions
 
 if TYPE_CHECKING:
     import duckdb
 
+    from mlsql.exec.approximate.report import Approximation
     from mlsql.exec.limits import Guardrails
     from mlsql.exec.share import RowError
     from mlsql.exec.sources import Sources
@@ -56,6 +63,7 @@ class Answer:
     errors: tuple[RowError, ...] = ()
     notes: tuple[str, ...] = ()
     used_models: bool = False
+    approximation: Approximation | None = None
 
 
 class Runner(Resources):
@@ -71,7 +79,8 @@ class Runner(Resources):
 
     def concerns(self, statements: Iterable[Statement]) -> bool:
         """Whether DuckDB alone cannot answer one of the statements."""
-        return any(s.mentions(self._is_name, self._is_call) or _is_ours(s) for s in statements)
+        return any(s.mentions(self._is_name, self._is_call) or _is_ours(s) or has_accuracy(s)
+                   for s in statements)
 
     def _is_name(self, word: str) -> bool:
         return is_media_file(word) or self.views.knows(word)
@@ -95,10 +104,18 @@ class Runner(Resources):
         if taken or self.context().function_type(spec.name) is not None:
             raise ProgrammingError(f"{spec.name!r} is a function already: name the model otherwise")
 
+    def _begin_if_waiting(self) -> None:
+        """Begin the transaction in which what a statement writes is to wait for a commit."""
+        if self.leaves_open and not self.left_open:
+            self.connection.execute("BEGIN TRANSACTION")
+            self.left_open = True
+
     def plain(self, statement: Statement, parameters: Parameters) -> Answer:
         """A statement that DuckDB runs as it came."""
+        self._begin_if_waiting()
         if statement.words(1)[:1] and statement.words(1)[0] in _CHANGES_CATALOG:
             self.views.forget()
+            self.models.forget()
         if not statement.tokens and not statement.text.strip():
             return Answer()
         if not self.settings.number("statement_timeout"):
@@ -130,8 +147,12 @@ class Runner(Resources):
     def run(self, text: str, parameters: Parameters, owns_transaction: bool) -> Answer:
         """A statement that asks models, or reads media or views of ours."""
         statement = one(text)
+        if is_model_statement(statement):
+            return self._change_model(statement, parameters)
         if _is_ours(statement):
             return self._show(statement)
+        text, accuracy = split_accuracy(statement)
+        statement = statement if accuracy is None else one(text)
         tree = bind(self._parsed(text), parameters)
         self._refuse(tree)
         self._as_query(tree)
@@ -139,18 +160,41 @@ class Runner(Resources):
             return self.plain(statement, parameters)
         if isinstance(tree, exp.Describe):
             return Answer(self._described(tree.this))
+        if accuracy is not None and isinstance(tree, exp.Create) and tree.kind == "VIEW":
+            raise NotSupportedError("a view cannot hold an accuracy clause: "
+                                    "give it with the query that reads the view")
         if isinstance(tree, exp.Create) and tree.kind == "VIEW":
             return self._create_view(tree, parameters)
+        if accuracy is not None and not self._asks(tree):
+            warnings.warn("the accuracy clause is of no use: no model is asked", Warning,
+                          stacklevel=2)
+            accuracy = None
         if not self._asks(tree) and not any(map(self._reads, tree.find_all(exp.Table))):
             return self.plain(statement, parameters)  # it only has a word of ours in it
         sources = self.sources()
         resolved = sources.resolve(self.views.expand(tree))
+        self.progress = Progress(self.listeners)
         try:
-            return self._peeled_or_recorded(resolved, sources, text, owns_transaction)
+            sampled = self._sampled(resolved, text, owns_transaction, accuracy)
+            return sampled or self._peeled_or_recorded(without_bounds(resolved), sources, text,
+                                                       owns_transaction)
         finally:
+            self.progress.finish()
             sources.close()
             if not isinstance(tree, (exp.Query, exp.Copy)):
                 self.views.forget()
+
+    def _sampled(
+        self, tree: exp.Expr, text: str, owns_transaction: bool, clause: Accuracy | None
+    ) -> Answer | None:
+        """The answer from a sample, where an accuracy target asks for it and one can be had."""
+        from mlsql.exec.approximate.targets import any_target
+
+        if not any_target(clause, self.settings) or not self._asks(tree):
+            return None
+        from mlsql.exec.approximate.run import approximate
+
+        return approximate(self, tree, text, owns_transaction, clause)
 
     def _peeled_or_recorded(
         self, tree: exp.Expr, sources: Sources, text: str, owns_transaction: bool
@@ -165,6 +209,7 @@ class Runner(Resources):
         tally.errors.extend(sources.errors)
         learned: dict[str, Any] = {}
         planned = None
+        self.progress.follow(tally)
         try:
             planned = self.planned(tree.copy(), text)
             return self._run(planned, text, owns_transaction, tally, learned)
@@ -213,12 +258,14 @@ class Runner(Resources):
 
         guardrails = self.guardrails = Guardrails(self.settings, tally)
         cache = self.cache() if planned.stores else None
-        use = Machinery(self.connection, self.executor(), cache, tally, guardrails)
-        engine = Engine(planned, use, self.measured.learn, owns_transaction)
+        use = Machinery(self.connection, self.executor(), cache, tally, guardrails,
+                        self.progress, self.measured, "order_steps" not in self.rules_off)
+        engine = Engine(planned, use, self.measured.learn, owns_transaction, self.leaves_open)
         engine.know(learned)
         try:
             with guardrails.watching(self.stop_now):
                 rows = engine.run()
+            self.left_open = engine.left_open
         except Exception as error:
             reason = _reason(error, guardrails)
             if isinstance(reason, duckdb.Error):
@@ -232,16 +279,16 @@ class Runner(Resources):
             stats = tally.stats()
             if planned.stores:
                 self.last = Answer(stats=stats, errors=tuple(tally.errors))
+        specs = {store.spec.name: store.spec for store in planned.stores}
         for model in stats.models:
-            self.measured.ran(model)
+            if model.model in specs:  # the others ran before, for a sample
+                self.measured.ran(specs[model.model], model)
+        self.measured.save()
         names, rows = rows if rows is not None else (None, None)
         return Answer(rows, names, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
 
     def _refuse(self, tree: exp.Expr) -> None:
         """Places where DuckDB keeps an expression for later: no model can be asked there."""
-        if isinstance(tree, exp.Command) and tree.name.upper() in ("PREPARE", "EXECUTE"):
-            raise NotSupportedError("PREPARE cannot hold a model call or media source: "
-                                    "pass parameters with the statement")
         if not self._asks(tree):
             return
         if isinstance(tree, exp.Create) and tree.kind not in ("TABLE", "VIEW"):
@@ -291,6 +338,7 @@ class Runner(Resources):
         if parameters:
             raise ProgrammingError("a view cannot hold parameters")
         columns = [(row[0], row[1]) for row in self._described(tree.expression).fetchall()]
+        self._begin_if_waiting()
         self.connection.execute(self.views.create(tree, columns, to_sql(tree.expression)))
         self.views.forget()
         return Answer()
@@ -314,6 +362,16 @@ class Runner(Resources):
         if words == ["SHOW", "MODELS"]:
             return Answer(self.table_functions["MODELS"]())
         return Answer(self.table_functions["MODELS"](statement.rest(2).strip().strip("'\"")))
+
+    def _change_model(self, statement: Statement, parameters: Parameters) -> Answer:
+        from mlsql.exec.model_statements import create_model, drop_model
+
+        wanted = read_model_statement(statement, parameters)
+        if isinstance(wanted, DropModel):
+            drop_model(self, wanted)
+        else:
+            create_model(self, wanted)
+        return Answer()
 
     def explain(
         self, wanted: Explain, parameters: Parameters, owns_transaction: bool
@@ -346,7 +404,8 @@ def _describes_table(tree: exp.Expr) -> bool:
 
 
 def _is_ours(statement: Statement) -> bool:
-    return statement.words(2) in (["SHOW", "MODELS"], ["DESCRIBE", "MODEL"])
+    return statement.words(2) in (["SHOW", "MODELS"], ["DESCRIBE", "MODEL"]) or \
+        is_model_statement(statement)
 
 
 def _given(parameters: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Table functions of mlsql: models(), labels(m), last_query(), query_errors(), settings()."""
+"""Table functions of mlsql: models(), labels(m), functions(), settings(), last_query() and more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,33 @@ def table_functions(runner: Runner) -> Mapping[str, Callable[..., pa.Table]]:
         "LAST_QUERY": lambda: _last_query(runner),
         "QUERY_ERRORS": lambda: _query_errors(runner),
         "SETTINGS": lambda: _settings(runner),
+        "FUNCTIONS": _functions,
     }
+
+
+MEANINGS: Mapping[str, str] = {
+    "models([name])": "the models there are, or one: task, labels, types, SHA-256, licence, origin",
+    "labels(model)": "the words that a model understands, and the labels that each covers",
+    "functions()": "mlsql's own functions: how each is called, what it returns and means",
+    "settings()": "the settings with value, default, environment variable and meaning",
+    "last_query()": "what the last statement that asked models cost, a row a model",
+    "query_errors()": "the inputs that the last statement could not use, and why",
+}
+"""What each table function gives, by how it is called."""
+
+
+def _functions() -> pa.Table:
+    import pyarrow as pa
+
+    from mlsql.udfs.function import functions
+
+    rows = [{"name": f.name.lower(), "usage": f.signature, "returns": f.returns,
+             "meaning": f.meaning, "options": list(f.options), "example": f.example or None}
+            for f in sorted(functions().values(), key=lambda f: f.name)]
+    text = pa.string()
+    return pa.Table.from_pylist(rows, schema=pa.schema([
+        ("name", text), ("usage", text), ("returns", text), ("meaning", text),
+        ("options", pa.list_(text)), ("example", text)]))
 
 
 def _models(runner: Runner, name: str | None) -> pa.Table:
@@ -59,9 +85,16 @@ def _labels(runner: Runner, model: str) -> pa.Table:
 def _last_query(runner: Runner) -> pa.Table:
     import pyarrow as pa
 
-    rows = [asdict(m) for m in runner.last.stats.models]
+    how = runner.last.approximation
+    low, high = (how.interval if how is not None else None) or (None, None)
+    target = {} if how is None else {
+        "method": how.method, "target": how.target, "interval_low": low, "interval_high": high,
+        "confidence": how.confidence, "seed": how.seed}
+    rows = [asdict(m) | target for m in runner.last.stats.models]
     kinds = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-    schema = pa.schema([(f.name, kinds[str(f.type)]) for f in fields(ModelStats)])
+    schema = pa.schema([(f.name, kinds[str(f.type)]) for f in fields(ModelStats)] + [
+        ("method", pa.string()), ("target", pa.string()), ("interval_low", pa.float64()),
+        ("interval_high", pa.float64()), ("confidence", pa.float64()), ("seed", pa.int64())])
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -97,6 +130,6 @@ def _settings(runner: Runner) -> pa.Table:
     import pyarrow as pa
 
     rows = [{"name": s.name, "value": None if v is None else str(v), "default": str(s.default),
-             "meaning": s.meaning} for s, v in runner.settings]
+             "meaning": s.meaning, "variable": s.variable} for s, v in runner.settings]
     return pa.Table.from_pylist(rows, schema=pa.schema(
-        [(n, pa.string()) for n in ("name", "value", "default", "meaning")]))
+        [(n, pa.string()) for n in ("name", "value", "default", "meaning", "variable")]))

@@ -27,6 +27,11 @@ class Tally:
         """Model calls so far."""
         return sum(m.calls for m in self._models.values())
 
+    @property
+    def answers_cached(self) -> int:
+        """Answers from the cache so far."""
+        return sum(m.cached for m in self._models.values())
+
     def cached(self, model: str, count: int) -> None:
         """Answers that came from the cache."""
         row = self._row(model)

@@ -140,6 +140,20 @@ class Views:
         return True
 
 
+def written(sql: str) -> str:
+    """The statement that makes a table or view again, as it was written for one of ours."""
+    if _MARK not in sql:
+        return sql
+    view = _read("", "", "", sql)
+    created = parse(sql)
+    if view.definition is None or not isinstance(created, exp.Create):
+        return sql
+    target = created.this
+    name = to_sql(target.this if isinstance(target, exp.Schema) else target)
+    columns = ", ".join(to_sql(exp.to_identifier(c, quoted=True)) for c in view.columns)
+    return f"CREATE VIEW {name} ({columns}) AS {view.definition}"
+
+
 def _error() -> exp.Expr:
     return exp.Anonymous(this="error", expressions=[exp.Literal.string(_NEEDS)])
 
@@ -162,3 +176,8 @@ def _is_cte(table: exp.Table) -> bool:
 
     return not table.args.get("db") and any(
         c.alias.lower() == table.name.lower() for c in visible_ctes(table))
+
+
+def definition_of(sql: str) -> str | None:
+    """The query of a view of ours, from the statement by which DuckDB keeps it; else None."""
+    return _read("", "", "", sql).definition

@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-from mlsql.errors import InterfaceError, Interrupted, OperationalError
+from mlsql.errors import InterfaceError, Interrupted, NotSupportedError, OperationalError
 from mlsql.exec.ahead import Work
-from mlsql.exec.allocator import keep_large_blocks
+from mlsql.exec.allocator import keep_large_blocks, wait_passively
+from mlsql.exec.cluster.pool import Pool
 from mlsql.exec.conditions import Conditions
 from mlsql.exec.device import resolved
 from mlsql.exec.faults import fault
@@ -21,6 +22,7 @@ from mlsql.exec.portion import Portion
 from mlsql.exec.prefetch import Prefetch
 from mlsql.exec.share import Event, Share
 from mlsql.exec.share_run import ShareRun
+from mlsql.exec.tuning import WORTH_SECONDS, tuned
 from mlsql.udfs.spec import ModelSpec
 
 
@@ -28,7 +30,8 @@ from mlsql.udfs.spec import ModelSpec
 class WorkerOptions:
     """How a worker works. `batch_size` 0 is the model's own, `decode_threads` 0 the decoder's.
 
-    `memory_budget` bounds the bytes of pictures and prepared inputs that are held ahead.
+    `memory_budget` bounds the bytes of pictures and prepared inputs that are held ahead. `pool` is
+    for executors that have several workers.
     """
 
     device: str = "auto"
@@ -36,6 +39,8 @@ class WorkerOptions:
     memory_budget: int = 256_000_000
     decode_threads: int = 0
     limits: Limits = field(default_factory=Limits)
+    pool: Pool = field(default_factory=Pool)
+    folder: str | None = None  # what was measured, and networks for other runtimes, are kept here
 
 
 class Worker:
@@ -105,8 +110,17 @@ class Worker:
         if key not in self._models:
             self._models[key] = self._load(spec)
         model = self._models[key]
-        model.batch_size = self.options.batch_size or spec.batch_size
+        tuning = model.tuning
+        if tuning is not None and tuning.open and model.seconds_in_all > WORTH_SECONDS:
+            tuning.measure(self.check)
+        own = spec.batch_size if tuning is None else tuning.batch
+        model.batch_size = self.options.batch_size or own
         return model
+
+    def runtimes(self) -> dict[str, str]:
+        """How the networks of the loaded models are run, and why, by the models' names."""
+        tuned = [model for model in self._models.values() if model.tuning is not None]
+        return {model.spec.name: str(model.tuning.choice) for model in tuned if model.tuning}
 
     def decoder(self) -> PictureDecoder:
         """The decoder of the models' own thread; the thread ahead has another."""
@@ -135,14 +149,20 @@ class Worker:
             raise Interrupted("the run was stopped")
 
     def _load(self, spec: ModelSpec) -> LoadedModel:
+        wait_passively()
+        device = resolved(self.options.device)
+        folder = Path(self.options.folder) if self.options.folder else None
         try:
-            model: Any = spec.load(resolved(self.options.device))
+            loaded = LoadedModel(spec, spec.load(device))
+            loaded.tuning = tuned(spec, loaded.model, device, folder)
+        except NotSupportedError:
+            raise
         except Exception as error:
             reason = fault(error).message
             raise OperationalError(f"model {spec.name!r} cannot be loaded: {reason}") from error
         if "torch" in sys.modules:
             keep_large_blocks()
-        return LoadedModel(spec, model)
+        return loaded
 
     def _real_decoder(self) -> PictureDecoder:
         from mlsql.exec.media.decode import Decoder

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.generator import Generator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mlsql.errors import ProgrammingError
@@ -48,6 +49,9 @@ def _requote(sql: str, keep: bool) -> str:
 _QUOTE = "'"
 
 
+_OF_JOIN = ("on", "using", "side", "kind", "method", "nearest")
+
+
 class MlsqlDialect(DuckDB):
     """DuckDB's dialect as mlsql reads it."""
 
@@ -83,6 +87,13 @@ class MlsqlDialect(DuckDB):
             if expression.key != "modeloutput" or model is None:
                 return str(super().function_fallback_sql(expression))
             return f"OUTPUT({model.name}, {self.sql(expression, 'this')})"
+
+        def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
+            """A comma before UNNEST stays one: it binds looser than the JOIN that sqlglot writes."""
+            bare = not any(expression.args.get(part) for part in _OF_JOIN)
+            if bare and isinstance(expression.this, exp.Unnest):
+                return str(Generator.join_sql(self, expression))
+            return str(super().join_sql(expression, join_op))
 
 
 class WordsDialect(MlsqlDialect):

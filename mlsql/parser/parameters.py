@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from sqlglot import exp
 
 from mlsql.errors import ProgrammingError
+
+_IMAGE = "STRUCT(uri VARCHAR, frame BIGINT, data BLOB)"
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -62,20 +65,29 @@ def _other(value: Any) -> exp.Expr:
     for kind, name in ((datetime.datetime, "TIMESTAMP"), (datetime.date, "DATE"),
                        (datetime.time, "TIME")):
         if isinstance(value, kind):
-            zoned = getattr(value, "tzinfo", None) is not None and name == "TIMESTAMP"
+            zoned = getattr(value, "tzinfo", None) is not None
             text = exp.Literal.string(value.isoformat())
-            return exp.cast(text, "TIMESTAMPTZ" if zoned else name, dialect="duckdb")
+            return exp.cast(text, f"{name}TZ" if zoned else name, dialect="duckdb")
     if isinstance(value, datetime.timedelta):
-        span = f"{value.total_seconds()!r} seconds"
+        span = f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
         return exp.cast(exp.Literal.string(span), "INTERVAL", dialect="duckdb")
+    if isinstance(value, uuid.UUID):
+        return exp.cast(exp.Literal.string(str(value)), "UUID", dialect="duckdb")
     if isinstance(value, (list, tuple)):
         return exp.Array(expressions=[literal(item) for item in value])
     if isinstance(value, Mapping):
+        if list(value) == ["key", "value"] and all(isinstance(v, list) for v in value.values()):
+            return exp.Anonymous(this="map", expressions=[literal(v) for v in value.values()])
         pairs = [exp.PropertyEQ(this=exp.to_identifier(str(k), quoted=True),
                                 expression=literal(v)) for k, v in value.items()]
-        return exp.Anonymous(this="struct_pack", expressions=pairs)
-    if hasattr(value, "item"):  # a NumPy scalar
-        return literal(value.item())
+        struct = exp.Anonymous(this="struct_pack", expressions=pairs)
+        if list(value) == ["uri", "frame", "data"]:  # NULLs have no type of their own
+            return exp.cast(struct, _IMAGE, dialect="duckdb")
+        return struct
+    if hasattr(value, "tolist"):  # NumPy's
+        return literal(value.tolist())
+    if type(value).__module__.startswith("duckdb"):  # its own value of a given type
+        return exp.cast(exp.Literal.string(str(value.object)), str(value.type), dialect="duckdb")
     raise ProgrammingError(f"a {type(value).__name__} cannot be bound as a parameter")
 
 

@@ -19,7 +19,6 @@ from mlsql.planner.context import Context
 from mlsql.planner.names import Names
 from mlsql.planner.shape import group_keys, has_sample, is_aggregated, rows_wanted
 from mlsql.planner.trees import (
-    Query,
     calls_models,
     conjunction,
     conjuncts,
@@ -87,7 +86,9 @@ def aggregates_models(tree: exp.Expr, context: Context) -> bool:
 
 def selects_by_models(tree: exp.Expr, context: Context) -> bool:
     """Whether a statement is one of rows that a model's answer selects."""
-    where = tree.args.get("where") if isinstance(tree, exp.Select) else None
+    if not isinstance(tree, exp.Select):
+        return False
+    where = tree.args.get("where")
     return where is not None and calls_models(where) and not is_aggregated(tree, context)
 
 
@@ -174,8 +175,3 @@ def _selection(scope: exp.Select, context: Context, names: Names) -> Selection:
     if limit is not None and order is not None:
         limit = None
     return Selection(population, judgement(label), final, limit)
-
-
-def is_query(tree: exp.Expr) -> bool:
-    """Whether a statement is a query."""
-    return isinstance(tree, Query)

@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
 from mlsql.planner.approximate_rows import RowColumns
+from mlsql.planner.bounds_of_items import HIGH, LOW
 from mlsql.planner.context import Context
 from mlsql.planner.shape import is_aggregate
-from mlsql.planner.trees import calls_models, is_volatile, nested, own
+from mlsql.planner.trees import as_written, calls_models, is_volatile, nested, own
 
-LOW, HIGH = "CI_LOW", "CI_HIGH"
 _LINEAR = (exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Cast, exp.Round,
            exp.Literal, exp.Alias)
 
@@ -59,19 +59,6 @@ def estimated_items(
     if not any(e.kind != "exact" for e in reader.found.values()):
         raise _uncertified("no aggregate hangs on a model")
     return final, tuple(reader.found.values())
-
-
-def without_bounds(tree: exp.Expr) -> exp.Expr:
-    """The statement with CI_LOW(x) and CI_HIGH(x) as x: what they are when x is exact."""
-    for call in list(tree.find_all(exp.Anonymous)):
-        if call.name.upper() in (LOW, HIGH) and len(call.expressions) == 1:
-            call.replace(call.expressions[0])
-    return tree
-
-
-def has_bounds(tree: exp.Expr) -> bool:
-    """Whether a statement asks for the ends of an interval."""
-    return any(c.name.upper() in (LOW, HIGH) for c in tree.find_all(exp.Anonymous))
 
 
 class _Items:
@@ -123,16 +110,16 @@ class _Items:
 
     def _read(self, node: exp.Expr, name: str) -> Estimated:
         if not calls_models(node) and self._label is None:
-            return Estimated(name, "exact", to_sql(node), sql=self._rows.over(node))
+            return Estimated(name, "exact", as_written(node), sql=self._rows.over(node))
         if nested(node) or is_volatile(node):
-            raise _uncertified(f"{to_sql(node)} holds a subquery or is volatile")
+            raise _uncertified(f"{as_written(node)} holds a subquery or is volatile")
         call = _function(node)
         condition = node.expression.this if isinstance(node, exp.Filter) else None
         kind, value = _kind(call)
         if isinstance(call, exp.CountIf):
             condition = call.this if condition is None else exp.and_(condition, call.this)
         return Estimated(
-            name, kind, to_sql(node), None if value is None else self._rows.over(value),
+            name, kind, as_written(node), None if value is None else self._rows.over(value),
             None if condition is None else self._rows.over(condition),
             whole=kind == "count")
 
@@ -171,7 +158,7 @@ def _kind(call: exp.Expr) -> tuple[str, exp.Expr | None]:
     """The kind of estimate, and the value of a row; None where only the rows are counted."""
     inner = call.this if isinstance(call, (exp.Avg, exp.Sum, exp.Count)) else None
     if isinstance(inner, exp.Distinct) or call.args.get("expressions"):
-        raise _uncertified(f"{to_sql(call)} looks at all values")
+        raise _uncertified(f"{as_written(call)} looks at all values")
     if isinstance(call, exp.CountIf):
         return "count", None
     if isinstance(call, exp.Count):
@@ -181,7 +168,7 @@ def _kind(call: exp.Expr) -> tuple[str, exp.Expr | None]:
         return "avg", inner
     if isinstance(call, exp.Sum) and inner is not None:
         return "sum", inner
-    raise _uncertified(f"{to_sql(call)} has no interval that a sample can certify")
+    raise _uncertified(f"{as_written(call)} has no interval that a sample can certify")
 
 
 def _uncertified(reason: str) -> Exception:

@@ -103,11 +103,19 @@ def _take_some(query: exp.Select, scope: exp.Select, only: frozenset[int]) -> No
     for node in taken[1:]:
         query.append("joins", exp.Join(this=node, kind="CROSS"))
     # Of outer joins a side may be looked at although the other has no row: none is asked for then.
-    others = [exp.Exists(this=exp.select("1").from_(copy_of(node)))
+    others = [_some_row(node, kept(scope, "apart", {}).get(i, ()))
               for i, node in enumerate(sources(scope)) if i not in only and joins_inner(scope)]
     known = [copy_of(c) for c in kept(scope, "tied")[only]] + others
     if known:
         query.set("where", exp.Where(this=exp.and_(*known, copy=False)))
+
+
+def _some_row(source: exp.Expr, conditions: Sequence[exp.Expr]) -> exp.Exists:
+    """Whether a source has a row for which the conditions on it alone hold."""
+    query = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=copy_of(source)))
+    for condition in conditions:
+        query.where(copy_of(condition), copy=False)
+    return exp.Exists(this=query)
 
 
 def _open_join(join: exp.Join) -> list[exp.Expr]:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sqlglot import exp
 
+from mlsql.planner.nodes import Stage
 from mlsql.udfs.function import Models
 from mlsql.udfs.spec import ModelSpec
 
 Column = tuple[str, str]  # name as written, DuckDB type
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """A stage that ran: its candidates, and for each call the inputs asked per unknown candidate.
+
+    Calls go by f'{column}/{model}'.
+    """
+
+    rows: int
+    calls: Mapping[str, float] = field(default_factory=dict)
 
 
 class Context(Models, Protocol):
@@ -37,11 +50,17 @@ class Context(Models, Protocol):
     def predictor(self, name: str) -> ModelSpec | None:
         """The registered model that is called by its own name, if there is one."""
 
+    def call_ms(self, stage: Stage, call: int) -> float:
+        """Milliseconds that one of a stage's calls costs for a row that reaches it."""
+
     def cost_ms(self, spec: ModelSpec) -> float:
         """Milliseconds that one input costs: measured where it has been, else the spec's prior."""
 
     def selectivity(self, key: str) -> float | None:
         """The share of rows that a condition let through when it was last run, if it was."""
+
+    def remembered(self, stage: Stage) -> StageMemory | None:
+        """What the stage was like when it last ran, if it did."""
 
     def switched_off(self) -> frozenset[str]:
         """The names of the rules that must not be applied."""

@@ -17,7 +17,13 @@ from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.candidates import cheap
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names
-from mlsql.planner.shape import joins_inner, passes_rows_on, rows_wanted
+from mlsql.planner.shape import (
+    joins_inner,
+    multiplies,
+    passes_rows_on,
+    rows_wanted,
+    takes_rows_singly,
+)
 from mlsql.planner.trees import calls_models, ctes, keep, kept, nested, sources, visible_ctes
 
 
@@ -27,6 +33,7 @@ def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
         inner = exists.this
         if isinstance(inner, exp.Select) and passes_rows_on(inner, context):
             keep(inner, "unused", {id(item.unalias()) for item in inner.expressions})
+            keep(inner, "wanted", (1, None))
     for scope in find_all(root, exp.Select):
         if not joins_inner(scope):
             continue
@@ -34,9 +41,9 @@ def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
             holder = _holder_of(source, scope, root)
             inner = holder.this if holder is not None else None
             if isinstance(inner, exp.Select) and calls_models(inner) \
-                    and passes_rows_on(inner, context):
+                    and takes_rows_singly(inner, context):
                 items = _items([*_columns(source), *_columns(holder)[len(_columns(source)):]],
-                               inner)
+                               inner, names)
                 _hand(scope, position, items, inner, names, context)
 
 
@@ -75,7 +82,7 @@ def _hand(
     keep(inner, "demand", demand)
     whole = len(demand) == len(wanted) and \
         (where is None or not calls_models(where))
-    if len(sources(scope)) == 1 and whole:
+    if len(sources(scope)) == 1 and whole and passes_rows_on(inner, context):
         _hand_limit(scope, inner, items, context)
 
 
@@ -104,19 +111,42 @@ def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:
     if any(join.args.get("using") or join.method for join in scope.args.get("joins") or []):
         return set()
     named = {part.name.lower() for column in find_all(scope, exp.Column) for part in column.parts}
-    return {id(item) for name, item in items.items() if name not in named}
+    return {id(item) for name, item in items.items() if name not in named and not multiplies(item)}
 
 
-def _items(given: list[str], inner: exp.Select) -> dict[str, exp.Expr]:
+def _items(given: list[str], inner: exp.Select, names: Names) -> dict[str, exp.Expr]:
     """What the columns of a derived table stand for; only items that have a name of their own."""
-    if any(item.is_star for item in inner.expressions):
-        return {}
-    own = [item.alias_or_name for item in inner.expressions]
-    names = given + own[len(given):]
-    if len({n.lower() for n in names}) != len(names):
-        return {}
-    return {name.lower(): item.unalias() for name, item in zip(names, inner.expressions,
-                                                             strict=True) if name}
+    if not any(item.is_star for item in inner.expressions):
+        own = [item.alias_or_name for item in inner.expressions]
+        called = given + own[len(given):]
+        if len({n.lower() for n in called}) != len(called):
+            return {}
+        return {name.lower(): item.unalias() for name, item in zip(called, inner.expressions,
+                                                                 strict=True) if name}
+    return {} if given else _before_stars(inner, names)
+
+
+def _before_stars(inner: exp.Select, names: Names) -> dict[str, exp.Expr]:
+    """The columns up to the first star whose columns are not known: of two alike the first counts.
+
+    A plain star over known sources stands for their columns.
+    """
+    found: dict[str, exp.Expr] = {}
+    for item in inner.expressions:
+        if not item.is_star:
+            if item.alias_or_name:
+                found.setdefault(item.alias_or_name.lower(), item.unalias())
+            continue
+        known = names.sources(inner)
+        if type(item) is not exp.Star or item.args.get("except_") or item.args.get("replace") or \
+                item.args.get("rename") or inner.args.get("joins"):
+            return found
+        for source in known:
+            if source.columns is None:
+                return found
+            for name in source.columns:
+                found.setdefault(name, exp.column(exp.to_identifier(name, quoted=True)))
+    return found
 
 
 def _inward(condition: exp.Expr, items: dict[str, exp.Expr]) -> exp.Expr | None:
@@ -124,7 +154,7 @@ def _inward(condition: exp.Expr, items: dict[str, exp.Expr]) -> exp.Expr | None:
     held = exp.paren(copy_of(condition), copy=False)
     for column in list(find_all(held, exp.Column)):
         item = items.get(column.name.lower())
-        if item is None or len(column.parts) > 2 or calls_models(item):
+        if item is None or len(column.parts) > 2 or calls_models(item) or multiplies(item):
             return None
         column.replace(exp.paren(copy_of(item), copy=False))
     return held

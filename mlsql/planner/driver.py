@@ -50,9 +50,13 @@ def optimise(plan: Plan, context: Context) -> Plan:
 
 def _check(rule: str, before: Stage, after: Stage) -> None:
     same = before.columns == after.columns and \
-        _calls(before.calls) == _calls(after.calls) and set(before.filters) == set(after.filters)
+        _calls(before.calls) == _calls(after.calls) and _texts(before) == _texts(after)
     if not same:
         raise InternalError(f"rule {rule} changed the columns, calls or conditions of a stage")
+
+
+def _texts(stage: Stage) -> list[str]:
+    return sorted(conjunct.text for conjunct in stage.filters)
 
 
 def _calls(calls: Sequence[ModelCall]) -> set[tuple[str, str, str]]:

@@ -25,6 +25,9 @@ from mlsql.planner.trees import (
 )
 from mlsql.udfs.function import Function, functions, output, read_call
 from mlsql.udfs.media import as_media, fitted, is_media
+from mlsql.udfs.spec import IMAGE_TYPE
+
+_RETURNS = "mlsql_returns"  # on a picture made of another: its type, which need not be asked for
 
 
 def expand(root: exp.Expr, context: Context, names: Names) -> exp.Expr:
@@ -111,9 +114,12 @@ class _Expander:
             given[place] = _picture(function, given[place], type)
         self._check_labels(function, given, scope)
         _name_projection(node, self._context)
-        expanded = function.expand(read_call(function, given, type), self._context)
+        types = [self._type(n, scope) for n in given] if function.typed else ()
+        expanded = function.expand(read_call(function, given, type, types), self._context)
         for part in (expanded, expanded.unnest()):  # parentheses may be taken off
             part.meta[WRITTEN] = shown(node)
+        if function.returns == IMAGE_TYPE:
+            expanded.meta[_RETURNS] = function.returns
         node.replace(expanded)
 
     def _check_labels(
@@ -142,6 +148,8 @@ class _Expander:
     def _type(self, node: exp.Expr, scope: exp.Select | None) -> str | None:
         if isinstance(node, exp.Literal) and node.is_string:
             return "VARCHAR"
+        if node.meta.get(_RETURNS) is not None:
+            return str(node.meta[_RETURNS])
         if scope is None:
             return self._type_in_update(node)
         return self._names.type_of(scope, node)
@@ -201,7 +209,8 @@ class _Expander:
         if clause == "group" and isinstance(column.parent, exp.Group):
             return False
         if clause == "having":
-            keys = {i.alias.lower() for i in key_items(scope) if isinstance(i, exp.Alias)}
+            keys = {i.alias.lower() for i in key_items(scope)
+                    if isinstance(i, exp.Alias) and any(map(self._is_ours, _anonymous(i)))}
             return column.name.lower() not in keys
         return not self._names.is_local(scope, column)
 
@@ -220,8 +229,13 @@ def _name_projection(node: exp.Expr, context: Context) -> None:
     below, above = node, node.parent
     while above is not None and not isinstance(above, (exp.Select, exp.Alias)):
         below, above = above, above.parent
-    if isinstance(above, exp.Select) and below.arg_key == "expressions":
+    if isinstance(above, exp.Select) and below.arg_key == "expressions" \
+            and find(below, exp.Columns) is None:  # of those each column names its own item
         name_item(below, context)
+
+
+def _anonymous(node: exp.Expr) -> list[exp.Anonymous]:
+    return list(find_all(node, exp.Anonymous))
 
 
 def _clause(node: exp.Expr, scope: exp.Select) -> str:

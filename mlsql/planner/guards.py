@@ -31,11 +31,11 @@ def _at(above: exp.Expr, below: exp.Expr) -> Iterator[exp.Expr]:
         sibling = above.expression if below.arg_key == "this" else above.this
         if below.arg_key == "expression" or not _asks(sibling):
             yield test(sibling)
-    elif isinstance(above, exp.Case) and above.this is None:
+    elif isinstance(above, exp.Case) and below.arg_key != "this":
         yield from _in_case(above, below)
     elif isinstance(above, exp.If) and isinstance(above.parent, exp.Case):
-        if above.parent.this is None and below.arg_key == "true":
-            yield _true(above.this)
+        if below.arg_key == "true":
+            yield _true(_test(above.parent, above))
     elif isinstance(above, exp.If):
         if below.arg_key != "this":
             yield (_true if below.arg_key == "true" else _not_true)(above.this)
@@ -51,7 +51,16 @@ def _in_case(case: exp.Case, below: exp.Expr) -> Iterator[exp.Expr]:
     branches = case.args["ifs"]
     earlier = branches if below.arg_key == "default" else branches[: below.index]
     for branch in earlier:
-        yield _not_true(branch.this)
+        yield _not_true(_test(case, branch))
+
+
+def _test(case: exp.Case, branch: exp.Expr) -> exp.Expr:
+    """The condition under which a branch is taken: CASE x WHEN y is taken where x = y."""
+    when: exp.Expr = branch.this
+    if case.this is None:
+        return when
+    return exp.EQ(this=exp.paren(copy_of(case.this), copy=False),
+                  expression=exp.paren(copy_of(when), copy=False))
 
 
 def _asks(node: exp.Expr) -> bool:

@@ -30,12 +30,14 @@ class Conjunct:
     """A condition that a row must meet, over the stage's columns and call_k; `text` as written.
 
     `condition` is None where it cannot be judged within the stage (it holds a subquery, say):
-    its calls are made, and no row is dropped by it.
+    its calls are made, and no row is dropped by it. `disjuncts` are the operands of its ORs, in
+    the order in which they are tried, where each can be judged by itself.
     """
 
     calls: tuple[int, ...]
     condition: exp.Expr | None
     text: str
+    disjuncts: tuple[Conjunct, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from mlsql.parser.tree import find, find_all
-from mlsql.planner.candidates import candidates, cheap
+from mlsql.planner.candidates import candidates, cheap, tried
 from mlsql.planner.context import Context
 from mlsql.planner.dml import as_select
 from mlsql.planner.names import Names
@@ -23,6 +23,7 @@ from mlsql.planner.shape import (
     resolved_order,
     stops_early,
     top_rows,
+    wants_nothing,
 )
 from mlsql.planner.stages import StageBuilder
 from mlsql.planner.substitute import allows_subquery, look_up, look_up_call
@@ -38,6 +39,7 @@ from mlsql.planner.trees import (
     own,
     owner,
     place,
+    read_ctes,
     sources,
 )
 from mlsql.planner.wanted import (
@@ -81,12 +83,19 @@ class Peeler:
 
     def query(self, query: exp.Expr) -> None:
         """A SELECT or set operation, what it defines first."""
+        if wants_nothing(query) and "limit_early" not in self.context.switched_off():
+            self._substitute(sorted(find_all(query, ModelOutput), key=lambda c: -c.depth))
+            return
         with_ = query.args.get("with_")
+        read = read_ctes(query)
         for cte in ctes(query):
-            if with_ is not None and with_.recursive and _recursive(cte):
+            if cte.alias.lower() not in read:  # DuckDB does not run it
+                self._substitute(sorted(find_all(cte, ModelOutput), key=lambda c: -c.depth))
+            elif with_ is not None and with_.recursive and _recursive(cte):
                 self.record(cte, "a recursive query")
             else:
                 self._queries(cte.this)
+                self._constants(cte.this, None)
         if isinstance(query, exp.Select):
             self._select(query)
         else:
@@ -100,6 +109,7 @@ class Peeler:
     def _select(self, scope: exp.Select) -> None:
         for source in sources(scope):
             self._queries(source)
+            self._constants(source, scope)
         if not calls_models(scope):
             return
         scope.meta["correlated"] = owner(scope) is not None and self.names.is_correlated(scope)
@@ -113,6 +123,17 @@ class Peeler:
                 self._on(scope, number, join)
         self._where(scope)
         self._above_where(scope)
+
+    def _constants(self, source: exp.Expr, scope: exp.Select | None) -> None:
+        """The calls in VALUES as a source: their arguments hang on no row."""
+        while isinstance(source, exp.Values) and (wanted := [
+                c for c in own(source, ModelOutput)
+                if is_ready(c, self.lookups) and not any(own(c.this, exp.Column))]):
+            builder = self._builder()
+            builder.add(wanted, source)
+            rows = exp.Select(expressions=[exp.alias_(tried(e), n) for n, e in builder.columns])
+            self._add_stage(scope, "FROM", builder, [], rows)
+            self._substitute(wanted)
 
     def _unproved(self, scope: exp.Select) -> str:
         """Why the rows of a scope cannot be foreseen, '' if they can."""
@@ -161,7 +182,8 @@ class Peeler:
         first = self.names.sources_of(scope, ready[0].this)
         if scope.meta["correlated"] or not first or any(s is None for _, s in known):
             return None, ready
-        side = _tied(first, [s for _, s in known if s])
+        # A range joins nearly everything with everything: pairs would cost more than they spare.
+        side = _tied(first, [s for c, s in known if s and isinstance(c.unnest(), exp.EQ)])
         if len(side) != 1:
             return None, ready
         own_part = [c for c, s in known if s is not None and s <= side]
@@ -251,6 +273,8 @@ class Peeler:
         ties = {**kept(scope, "tied", {}), tied: [c for c, s in spoken if s is not None
                                                   and s <= tied]}
         keep(scope, "tied", ties)
+        keep(scope, "apart", {i: [c for c, s in spoken if s == {i}]
+                              for i in range(len(sources(scope)))})
         return tied, mine
 
     def _speaks_of(
@@ -360,7 +384,7 @@ class Peeler:
         return all(self.names.binds(scope, e) for e in [*(e for _, e in builder.columns), *known])
 
     def _add_stage(
-        self, scope: exp.Select, where: str, builder: StageBuilder, filters: list[Conjunct],
+        self, scope: exp.Select | None, where: str, builder: StageBuilder, filters: list[Conjunct],
         rows: exp.Select, limit: int | None = None,
     ) -> None:
         first = {k for f in filters for k in f.calls}

@@ -187,14 +187,22 @@ def passes_rows_on(scope: exp.Select, context: Context, ends: bool = True) -> bo
 
     With `ends`, also without LIMIT, OFFSET and the like.
     """
+    return takes_rows_singly(scope, context, ends) and not any(map(multiplies, scope.expressions))
+
+
+def multiplies(item: exp.Expr) -> bool:
+    """Whether an item of SELECT may make several rows of one, or none."""
+    return find(item, exp.Unnest, exp.Explode) is not None
+
+
+def takes_rows_singly(scope: exp.Select, context: Context, ends: bool = True) -> bool:
+    """Whether what a SELECT makes of a row (one row, or several) hangs on that row alone."""
     if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows",
                                        "sample")):
         return False
     if ends and (not _plain_end(scope) or scope.args.get("order") is not None):
         return False
-    if is_aggregated(scope, context) or any(True for _ in own(scope, exp.Window)):
-        return False
-    return not any(find(item, exp.Unnest, exp.Explode) for item in scope.expressions)
+    return not is_aggregated(scope, context) and not any(True for _ in own(scope, exp.Window))
 
 
 def resolved_order(scope: exp.Select) -> exp.Order | None:
@@ -219,6 +227,11 @@ def resolved_order(scope: exp.Select) -> exp.Order | None:
             item = scope.expressions[int(bare.this) - 1]
             bare.replace(item.unalias().copy())
     return copied
+
+
+def wants_nothing(query: exp.Expr) -> bool:
+    """Whether a query says LIMIT 0."""
+    return _number(query.args.get("limit")) == 0
 
 
 def _number(node: exp.Expr | None) -> int | None:

@@ -11,7 +11,7 @@ from mlsql.parser.dialect import to_sql
 from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.guards import guards
 from mlsql.planner.nodes import Conjunct, ModelCall
-from mlsql.planner.trees import as_written, calls_models, is_volatile
+from mlsql.planner.trees import as_written, calls_models, disjuncts, is_volatile
 from mlsql.udfs.function import ModelOutput
 
 Needs = tuple[exp.Expr, ...]
@@ -35,9 +35,32 @@ class StageBuilder:
 
     def conjunct(self, condition: exp.Expr, wanted: Iterable[ModelOutput]) -> Conjunct:
         """A condition of WHERE: the stage's calls in it, and the condition over its columns."""
-        calls = self.add(wanted, condition)
-        judged = self.translate(condition)
-        return Conjunct(calls, judged, as_written(condition))
+        calls = list(wanted)
+        operands = disjuncts(condition)
+        if len(operands) > 1 and all(self._can_judge(operand, calls) for operand in operands):
+            return self._disjunction(condition, operands, calls)
+        numbers = self.add(calls, condition)
+        return Conjunct(numbers, self.translate(condition), as_written(condition))
+
+    def _disjunction(
+        self, condition: exp.Expr, operands: list[exp.Expr], calls: list[ModelOutput]
+    ) -> Conjunct:
+        """An OR: which of its operands is tried first is then a matter of cost."""
+        judged = tuple(self.conjunct(operand, [c for c in calls if _is_in(c, operand)])
+                       for operand in operands)
+        together = exp.or_(*[copy_of(d.condition) for d in judged if d.condition is not None],
+                           copy=False)
+        numbers = tuple(dict.fromkeys(k for d in judged for k in d.calls))
+        return Conjunct(numbers, together, as_written(condition), judged)
+
+    def _can_judge(self, operand: exp.Expr, calls: list[ModelOutput]) -> bool:
+        """Whether a stage with these calls can say if a condition is TRUE."""
+        trial = StageBuilder(lambda call: "", self.is_builtin)
+        mine = [c for c in calls if _is_in(c, operand)]
+        if any(not any(c is m for m in mine) for c in find_all(operand, ModelOutput)):
+            return False
+        trial.add(mine, operand)
+        return trial.translate(operand) is not None
 
     def add(self, wanted: Iterable[ModelOutput], root: exp.Expr) -> tuple[int, ...]:
         """The numbers of the calls; new ones are added with the conditions they stand under."""
@@ -118,6 +141,13 @@ def _either(first: Needs, second: Needs) -> Needs:
         return second
     both = [exp.and_(*map(copy_of, needs), copy=False) for needs in (first, second)]
     return (exp.or_(*both, copy=False),)
+
+
+def _is_in(node: exp.Expr, root: exp.Expr) -> bool:
+    above: exp.Expr | None = node
+    while above is not None and above is not root:
+        above = above.parent
+    return above is root
 
 
 def _compares_with_query(node: exp.Expr) -> bool:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
 from mlsql.parser.tree import copy_of, find_all
-from mlsql.planner.nodes import Stage
+from mlsql.planner.nodes import Conjunct, Stage
 
 
 @dataclass(frozen=True)
@@ -25,31 +25,97 @@ class Order:
 
 def order_of(stage: Stage) -> Order:
     """The calls of the filters, each after the filters before it, then those of the tail."""
-    calls: list[int] = []
-    guards: list[str | None] = []
+    taken = _Taken(stage)
     passed: list[exp.Expr] = []
     for conjunct in stage.filters:
-        for call in conjunct.calls:
-            if call not in calls:
-                guards.append(_guard(stage, call, calls, passed))
-                calls.append(call)
+        taken.condition(conjunct, passed)
         if conjunct.condition is not None:
             passed.append(conjunct.condition)
     for call in stage.tail:
-        if call not in calls:
-            guards.append(_guard(stage, call, calls, passed))
-            calls.append(call)
-    return Order(tuple(calls), tuple(guards), _sql(passed, calls))
+        taken.call(call, passed)
+    return Order(tuple(taken.calls), tuple(taken.guards), _sql(passed, taken.calls))
 
 
-def _guard(
-    stage: Stage, call: int, before: list[int], passed: list[exp.Expr]
-) -> str | None:
-    """What is known by then: the filters passed, and the needs that speak of earlier calls only."""
-    known = {f"call_{k}" for k in before}
-    needs = [n for n in stage.calls[call].needs
-             if all(c.name in known for c in find_all(n, exp.Column) if c.name.startswith("call_"))]
-    return _sql([*passed, *needs], before)
+class _Taken:
+    """The calls in order, while a stage is gone through."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.calls: list[int] = []
+        self.guards: list[str | None] = []
+
+    def condition(
+        self, conjunct: Conjunct, passed: list[exp.Expr], failed: tuple[exp.Expr, ...] = ()
+    ) -> None:
+        """A condition's calls; an operand of OR is of no interest once one before it is TRUE."""
+        for operand in conjunct.disjuncts:
+            self.condition(operand, passed, failed)
+            assert operand.condition is not None
+            failed = (*failed, _not_true(operand.condition))
+        for call in conjunct.calls:
+            self.call(call, passed, failed)
+
+    def call(
+        self, call: int, passed: list[exp.Expr], failed: tuple[exp.Expr, ...] = ()
+    ) -> None:
+        """One call, where what is known by then leaves it of interest.
+
+        What failed beside it says nothing of a call that is used elsewhere as well.
+        """
+        if call in self.calls:
+            return
+        made = self._stage.calls[call]
+        alone = failed if made.uses == 1 else ()
+        before = {f"call_{k}" for k in self.calls}
+        known = [n for n in [*passed, *alone, *made.needs] if _speaks_of(n) <= before]
+        self.guards.append(_sql(known, self.calls))
+        self.calls.append(call)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A condition by its text: where it is reached (None: everywhere), and where it is then met.
+
+    In the SQL, out_k is the output of the stage's call k.
+    """
+
+    text: str
+    reached: str | None
+    passed: str
+
+
+def judgements(stage: Stage) -> list[Judgement]:
+    """The conditions of a stage that say something of selectivity, operands of OR among them."""
+    found: list[Judgement] = []
+    every = list(range(len(stage.calls)))
+    reached: list[exp.Expr] = []
+
+    def judge(conjunct: Conjunct, known: list[exp.Expr]) -> None:
+        if conjunct.condition is None:
+            return
+        passed = _sql([*known, conjunct.condition], every)
+        if conjunct.calls and passed is not None:
+            found.append(Judgement(conjunct.text, _sql(known, every), passed))
+        failed: list[exp.Expr] = []
+        for operand in conjunct.disjuncts:
+            judge(operand, [*known, *failed])
+            assert operand.condition is not None
+            failed.append(_not_true(operand.condition))
+
+    for conjunct in stage.filters:
+        judge(conjunct, reached)
+        if conjunct.condition is not None:
+            reached.append(conjunct.condition)
+    return found
+
+
+def _not_true(condition: exp.Expr) -> exp.Expr:
+    true = exp.Is(this=exp.paren(copy_of(condition), copy=False), expression=exp.true())
+    return exp.not_(true, copy=False)
+
+
+def _speaks_of(condition: exp.Expr) -> set[str]:
+    return {c.name for c in find_all(condition, exp.Column) if c.name.startswith("call_")}
 
 
 def _sql(conditions: list[exp.Expr], calls: list[int]) -> str | None:

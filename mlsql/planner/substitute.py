@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from mlsql.parser.tree import copy_of, find
 from mlsql.planner.nodes import Lookup
+from mlsql.planner.trees import own
 from mlsql.udfs.function import ModelOutput
 
 ARGUMENT, OUTPUT = "mlsql_arg", "mlsql_out"
@@ -65,4 +66,6 @@ def allows_subquery(call: ModelOutput) -> bool:
     window = call.find_ancestor(exp.Window)
     if window is not None and window.args.get("spec") is not None:
         return False  # DuckDB cannot copy a subquery that stands by a frame
+    if window is not None and not any(own(call.this, exp.Column)):
+        return False  # what speaks of no row is volatile to it there
     return find(call.this, exp.AggFunc, exp.Window) is None

@@ -70,6 +70,15 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     return list(bare.flatten()) if isinstance(bare, exp.And) else [condition]
 
 
+def disjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """The operands of the ORs at the top of a condition, those that ask no model as one, first."""
+    bare = condition.unnest()
+    if not isinstance(bare, exp.Or):
+        return [condition]
+    operands = list(bare.flatten(unnest=False))
+    return sorted(operands, key=calls_models)
+
+
 def conjunction(parts: Iterable[exp.Expr]) -> exp.Expr | None:
     """All parts joined by AND, each in parentheses where it needs them; None for none."""
     given = [copy_of(part) for part in parts]
@@ -142,6 +151,21 @@ def ctes(node: exp.Expr) -> list[exp.CTE]:
     """The common table expressions that a query itself defines."""
     with_ = node.args.get("with_")
     return list(with_.expressions) if with_ else []
+
+
+def read_ctes(query: exp.Expr) -> set[str]:
+    """The names, in lower case, that a query and the CTEs it reads take as sources."""
+    defined = ctes(query)
+    inside = {id(t) for cte in defined for t in find_all(cte, exp.Table)}
+    read = {t.name.lower() for t in find_all(query, exp.Table) if id(t) not in inside}
+    grown = True
+    while grown:
+        before = len(read)
+        for cte in defined:
+            if cte.alias.lower() in read:
+                read |= {t.name.lower() for t in find_all(cte, exp.Table)}
+        grown = len(read) > before
+    return read
 
 
 def visible_ctes(node: exp.Expr) -> list[exp.CTE]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from dataclasses import dataclass
 
 from mlsql.display import printable
@@ -33,6 +35,16 @@ def complaint(error: BaseException, statement: Statement | None) -> str:
     column = place.column + (statement.column - 1 if place.line == 1 else 0)
     source, caret = _window(lines[place.line - 1], place.column)
     return f"{head} (line {line}, column {column})\n  {source}\n  {' ' * caret}^"
+
+
+def said(text: str) -> str:
+    """The complaint as standard error shows it: the first word in colour on a terminal."""
+    if not sys.stderr.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return text
+    for word, colour in (("error:", 31), ("warning:", 33)):
+        if text.startswith(word):
+            return f"\x1b[1;{colour}m{word}\x1b[0m{text[len(word):]}"
+    return text
 
 
 def _parts(error: BaseException, sql: str) -> tuple[str, Place | None]:

@@ -8,16 +8,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from html import escape
 from typing import Any
 
-from mlsql.display import Style, box, cell, text
+from mlsql.display import Style, box, cell, printable, text
 from mlsql.image import Image
 from mlsql.result import Result
+from mlsql.shell.sizes import sized
+from mlsql.values import is_media
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user said about the output; `null` is None where each format has its own."""
+    """What the user said about the output; `null` is None where each format has its own.
+
+    With `keep` the rows can be asked for again; without `footer` a table does not count them.
+    """
 
     null: str | None = None
     header: bool = True
@@ -25,6 +31,8 @@ class Options:
     max_width: int | None = None
     ascii: bool = False
     dim_null: bool = False
+    keep: bool = False
+    footer: bool = True
 
 
 Writer = Callable[[Result, Options], Iterator[str]]
@@ -34,8 +42,11 @@ def write_table(result: Result, options: Options) -> Iterator[str]:
     """A box, safe to print."""
     style = Style(null=_null(options, "NULL"), max_rows=options.max_rows,
                   max_width=options.max_width, header=options.header, ascii=options.ascii,
-                  dim_null=options.dim_null)
-    yield box(result.columns, result.kinds, result.printed(), style) + "\n"
+                  dim_null=options.dim_null, footer=options.footer)
+    rows = result.shown(options.max_rows) if options.keep else result.printed()
+    if any(map(is_media, result.kinds)):
+        rows = sized(rows)
+    yield box(result.columns, result.kinds, rows, style) + "\n"
 
 
 def write_csv(result: Result, options: Options) -> Iterator[str]:
@@ -147,6 +158,20 @@ def write_line(result: Result, options: Options) -> Iterator[str]:
         yield ("\n" if number else "") + "".join(lines)
 
 
+def write_html(result: Result, options: Options) -> Iterator[str]:
+    """A table of HTML with every value escaped; NULL has a class of its own."""
+    null = f'<td class="null">{escape(_null(options, "NULL"))}</td>'
+    yield "<table>\n"
+    if options.header:
+        heads = "".join(f"<th>{escape(printable(name))}</th>" for name in result.columns)
+        yield f"<thead><tr>{heads}</tr></thead>\n"
+    yield "<tbody>\n"
+    for row in result.printed():
+        cells = (null if v is None else f"<td>{escape(printable(text(v)))}</td>" for v in row)
+        yield f"<tr>{''.join(cells)}</tr>\n"
+    yield "</tbody>\n</table>\n"
+
+
 def _null(options: Options, usual: str) -> str:
     return usual if options.null is None else options.null
 
@@ -158,4 +183,5 @@ FORMATS: Mapping[str, Writer] = {
     "jsonl": write_jsonl,
     "markdown": write_markdown,
     "line": write_line,
+    "html": write_html,
 }

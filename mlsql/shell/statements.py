@@ -1,4 +1,4 @@
-"""Where one statement ends and the next begins."""
+"""Where one statement ends and the next begins, and which lines are commands of the shell."""
 
 from __future__ import annotations
 
@@ -20,36 +20,35 @@ _PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT = re.compile(r"/\*|\*/")
+_COMMAND = re.compile(
+    r"[ \t]*(?:\.[a-z?]|\\[a-z?]|(?:exit|quit)[ \t]*;?[ \t]*(?=\n|\Z))[^\n]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Statement:
     """One statement and where it starts; `line` and `column` count from 1.
 
-    `ended` says whether a semicolon closed it.
+    `ended` says whether a semicolon closed it. A line that begins like a command of the shell,
+    where no statement is open, is one (`is_command`) and ends with the line.
     """
 
     text: str
     line: int
     column: int
     ended: bool
+    is_command: bool = False
 
 
 def split(script: str) -> list[Statement]:
     """The statements of a script, without those that hold only blanks and comments."""
-    found, start, bare = [], 0, True
+    found = []
     line, column, counted = 1, 1, 0
-    for position, is_end, is_bare in _ends(script):
-        bare = bare and is_bare
-        if not is_end:
-            continue
-        if not bare:
-            first = start + len(script[start:position]) - len(script[start:position].lstrip())
-            line, column = _moved(script[counted:first], line, column)
-            counted = first
-            ended = position < len(script)
-            found.append(Statement(script[first:position].rstrip(), line, column, ended))
-        start, bare = position + 1, True
+    for start, stop, ended, is_command in _spans(script):
+        text = script[start:stop]
+        first = start + len(text) - len(text.lstrip())
+        line, column = _moved(script[counted:first], line, column)
+        counted = first
+        found.append(Statement(text.strip(), line, column, ended, is_command))
     return found
 
 
@@ -59,22 +58,39 @@ def is_complete(script: str) -> bool:
     return not statements or statements[-1].ended
 
 
-def _ends(script: str) -> Iterator[tuple[int, bool, bool]]:
-    """Pieces as (position, does a statement end here, is it blank or a comment)."""
-    position = 0
+def _spans(script: str) -> Iterator[tuple[int, int, bool, bool]]:
+    """Statements and commands as (start, stop, closed by a semicolon, is it a command)."""
+    start, position, bare = 0, 0, True
     while position < len(script):
+        command = _command(script, position) if bare else None
+        if command is not None:
+            yield position, command, True, True
+            start = position = command
+            continue
         match = _PIECE.match(script, position)
-        if match is None:
-            yield position, False, script[position].isspace()
-            position += 1
-        elif match["end"]:
-            yield position, True, True
-            position = match.end()
-        else:
-            blank = match[0].startswith("--") or match["comment"] is not None
-            yield position, False, blank
-            position = _after(script, match)
-    yield len(script), True, True
+        if match is not None and match["end"]:
+            if not bare:
+                yield start, position, True, False
+            start, position, bare = match.end(), match.end(), True
+            continue
+        bare = bare and _is_blank(script, position, match)
+        position = position + 1 if match is None else _after(script, match)
+    if not bare:
+        yield start, len(script), False, False
+
+
+def _command(script: str, position: int) -> int | None:
+    """Where the command of the shell ends that starts here, at the start of a line; else None."""
+    if position and script[position - 1] != "\n":
+        return None
+    match = _COMMAND.match(script, position)
+    return None if match is None else position + len(match[0].rstrip("\n"))
+
+
+def _is_blank(script: str, position: int, match: re.Match[str] | None) -> bool:
+    if match is None:
+        return script[position].isspace()
+    return match[0].startswith("--") or match["comment"] is not None
 
 
 def _after(script: str, match: re.Match[str]) -> int:

@@ -30,6 +30,7 @@ class Options:
     min_score: float = 0.5
     deterministic: bool = True
     version: str = "1"
+    space: str = ""
 
 
 class CallableModel:
@@ -47,7 +48,7 @@ class CallableModel:
 def model(
     name: str | None = None, *, task: str, labels: Sequence[str] = (), input: str = "IMAGE",
     output: str | None = None, batch_size: int = 16, min_score: float = 0.5,
-    deterministic: bool = True, version: str = "1",
+    deterministic: bool = True, version: str = "1", space: str = "",
 ) -> Callable[[Callable[..., Any]], CallableModel]:
     """Make a function, or a class that loads in __init__ and infers in __call__, a model.
 
@@ -56,13 +57,13 @@ def model(
     pixels; 'classify' with a label, {label: probability} or the probabilities in the order of
     `labels`; 'embed' with vectors of the length that `output` ('FLOAT[384]') says; 'predict' with
     values of the SQL type `output`. A class is made once a worker, with the device if its __init__
-    takes `device`.
+    takes `device`. Vectors of models of one `space` may be compared by SIMILARITY.
 
     Answers are cached by the callable's code, what that refers to, and `version`: raise `version`
     when what it reads from elsewhere (a file, a service) changes. See `code_hash`.
     """
     options = Options(name, task, _sequence(labels), input, output, batch_size, min_score,
-                      deterministic, version)
+                      deterministic, version, space)
     return lambda target: CallableModel(target, options)
 
 
@@ -79,11 +80,11 @@ def spec_of(target: Callable[..., Any], name: str | None = None, **options: Any)
     except TypeError as error:
         raise ProgrammingError(f"a model's options are those of mlsql.model: {error}") from None
     title = name or said.name or str(getattr(function, "__name__", type(function).__name__))
-    _check(title, said)
+    check(title, said)
     return ModelSpec(
         name=title,
         task=said.task,
-        output_type=_output_type(title, said),
+        output_type=output_type_of(title, said),
         loader=_Loader(function),
         input_type=IMAGE_TYPE if said.input.upper() == "IMAGE" else said.input,
         labels=said.labels,
@@ -91,6 +92,7 @@ def spec_of(target: Callable[..., Any], name: str | None = None, **options: Any)
         batch_size=said.batch_size,
         version=said.version,
         deterministic=said.deterministic,
+        space=said.space,
         origin=f"Python: {_where(function)}",
         parameters=(("code", code_hash(function)), ("input", said.input.upper())),
     )
@@ -127,7 +129,8 @@ class _Called:
         return normalised(self._spec, self._function(list(prepared)), len(prepared))
 
 
-def _check(name: str, said: Options) -> None:
+def check(name: str, said: Options) -> None:
+    """Refuse what cannot be said of a model: an unknown task, no labels or twice the same."""
     if name == "<lambda>" or not name.strip():
         raise ProgrammingError("a lambda has no name: give the model one, name='…'")
     if said.task not in TASKS:
@@ -153,7 +156,8 @@ def _check_labels(name: str, labels: tuple[str, ...]) -> None:
         seen.add(label.strip().lower())
 
 
-def _output_type(name: str, said: Options) -> str:
+def output_type_of(name: str, said: Options) -> str:
+    """The output type of a model of that task; what is missing or does not fit is an error."""
     fixed = {"detect": DETECTIONS_TYPE, "classify": classes_type(len(said.labels))}.get(said.task)
     if fixed is not None:
         if said.output is not None:

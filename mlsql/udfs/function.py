@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,9 @@ class Models(Protocol):
     def default(self, task: str | None, labels: Sequence[str]) -> ModelSpec:
         """The model that the rule chooses for these labels."""
 
+    def embedders(self) -> Sequence[ModelSpec]:
+        """The models for 'embed', those that come with mlsql first."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -51,6 +55,7 @@ class Call:
     arguments: tuple[exp.Expr, ...]
     options: Mapping[str, exp.Expr] = field(default_factory=dict)
     type: str | None = None  # DuckDB's type of the looked-at argument, where it could be told
+    types: tuple[str | None, ...] = ()  # of every argument, where the function is `typed`
 
     def argument(self, position: int) -> exp.Expr | None:
         """An optional argument, or None where it was not given."""
@@ -72,6 +77,10 @@ class Function:
     expand: Expansion
     meaning: str
     shadows: bool = False  # DuckDB has a function of this name for arguments that are no media
+    typed: bool = False  # its expansion depends on the types of all arguments
+    usage: str = ""  # how it is called, where that is not arguments and options in their order
+    example: str = ""  # a statement over the demo's video, bikes.mp4
+    details: str = ""  # the rest of what its docstring says
 
     @property
     def subject(self) -> int:
@@ -82,26 +91,30 @@ class Function:
     @property
     def signature(self) -> str:
         """How it is called, options in brackets."""
+        if self.usage:
+            return self.usage
         needed = ", ".join(self.arguments[: self.required])
         more = [*self.arguments[self.required:], *(f"{o} =>" for o in self.options)]
         return f"{self.name}({needed}{''.join(f' [, {m}]' for m in more)})"
 
 
 def function(
-    name: str, arguments: str, returns: str, *, options: str = "", shadows: bool = False
+    name: str, arguments: str, returns: str, *, options: str = "", shadows: bool = False,
+    typed: bool = False, usage: str = "", example: str = "",
 ) -> Callable[[Expansion], Function]:
     """Make an expansion a model function; an argument in brackets may be left out.
 
-    The first line of the expansion's docstring is what help and docs say of it.
+    The first line of the expansion's docstring is what help and docs say of it, the rest what docs
+    add. `usage` takes the place of the signature, and `example` is run by a test.
     """
     words = arguments.split()
     names = tuple(word.strip("[]") for word in words)
     required = sum(not word.startswith("[") for word in words)
 
     def build(expand: Expansion) -> Function:
-        meaning = (expand.__doc__ or "").strip().splitlines()[0]
+        meaning, _, details = inspect.cleandoc(expand.__doc__ or "").partition("\n")
         return Function(name, names, tuple(options.split()), required, returns, expand, meaning,
-                        shadows)
+                        shadows, typed, usage, example, details.strip())
 
     return build
 
@@ -121,7 +134,8 @@ def functions() -> Mapping[str, Function]:
 
 
 def read_call(
-    function: Function, given: Sequence[exp.Expr], type: str | None = None
+    function: Function, given: Sequence[exp.Expr], type: str | None = None,
+    types: Sequence[str | None] = (),
 ) -> Call:
     """The call with its arguments and options told apart and checked."""
     arguments: list[exp.Expr] = []
@@ -137,7 +151,7 @@ def read_call(
         raise ProgrammingError(
             f"{function.name} takes {_count(function)} arguments, not {len(arguments)}: "
             f"{function.signature}")
-    return Call(function, tuple(arguments), options, type)
+    return Call(function, tuple(arguments), options, type, tuple(types))
 
 
 def _option(function: Function, item: exp.Expr) -> str:

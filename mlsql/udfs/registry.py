@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from mlsql.errors import InternalError, ProgrammingError, unknown
@@ -33,13 +33,14 @@ def shipped() -> tuple[ModelSpec, ...]:
 class Registry:
     """The models of one session, by name whatever its case."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Callable[[], Mapping[str, ModelSpec]] = dict) -> None:
         self._own: dict[str, ModelSpec] = {}
+        self._stored = stored  # the models of the database, by lower-case name
 
     def __iter__(self) -> Iterator[ModelSpec]:
         """Every model, the shipped ones first; one of the user's stands for a shipped namesake."""
         known = {spec.name.lower(): spec for spec in shipped()}
-        return iter({**known, **self._own}.values())
+        return iter({**known, **self._stored(), **self._own}.values())
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in {spec.name.lower() for spec in self}
@@ -50,11 +51,15 @@ class Registry:
 
     def is_own(self, spec: ModelSpec) -> bool:
         """Whether the user registered that model."""
-        return self._own.get(spec.name.lower()) is spec
+        return self.own(spec.name) is spec
+
+    def is_of_session(self, name: str) -> bool:
+        """Whether the model of that name is one that the session registered."""
+        return name.lower() in self._own
 
     def own(self, name: str) -> ModelSpec | None:
         """The user's model of that name, if there is one: it may be called by its name."""
-        return self._own.get(name.lower())
+        return self._own.get(name.lower()) or self._stored().get(name.lower())
 
     def register(self, spec: ModelSpec, replace: bool = False) -> ModelSpec:
         """Make a model known; a name in use is an error unless it is to be replaced."""
@@ -82,7 +87,7 @@ class Registry:
     def remove(self, name: str) -> ModelSpec:
         """Forget a model the user registered; a shipped one of that name is there again."""
         spec = self.named(name)
-        if not self.is_own(spec):
+        if not self.is_of_session(spec.name):
             raise ProgrammingError(f"{spec.name!r} comes with mlsql and cannot be dropped")
         return self._own.pop(spec.name.lower())
 

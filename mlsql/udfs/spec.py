@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 IMAGE_TYPE = "STRUCT(uri VARCHAR, frame BIGINT, data BLOB)"
@@ -55,11 +55,14 @@ class ModelSpec:
     sha256: str = ""
     version: str = "1"  # of preprocessing and code: a change of either changes the answers
     deterministic: bool = True
+    kept: bool = True  # in the cache; not where the answers are larger than the work to get them
     cost_ms: float = 10.0
     load_ms: float = 500.0
+    space: str = ""  # embeddings of one space may be compared; '' is the model's own
     licence: str = ""
     origin: str = ""
     parameters: tuple[tuple[str, Any], ...] = ()
+    precisions: tuple[str, ...] = ()  # beside fp32, those that its network can be computed in
 
     def __deepcopy__(self, memo: object) -> ModelSpec:
         return self  # a value: trees that hold it are copied often
@@ -70,6 +73,16 @@ class ModelSpec:
         parts = (self.task, self.input_type, self.output_type, self.labels, self.score_floor,
                  self.sha256, self.version, self.parameters)
         return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+    def variant(self, precision: str) -> ModelSpec:
+        """The model in another precision, with a name and cache key of its own.
+
+        A model that has no such variant is itself: its answers do not depend on the setting.
+        """
+        if precision not in self.precisions:
+            return self
+        parameters = (*self.parameters, ("precision", precision))
+        return replace(self, name=f"{self.name}/{precision}", parameters=parameters, precisions=())
 
     @property
     def takes_media(self) -> bool:

@@ -19,7 +19,8 @@ def locate(weights: str) -> Path:
     (which goes into the advice only: what decides is the hash), or a plain path.
     """
     package, colon, inside = weights.partition(":")
-    if not colon or len(package) == 1:  # one letter before the colon is a Windows drive
+    # One letter before the colon is a Windows drive.
+    if not colon or len(package) == 1 or Path(weights).is_absolute():
         return _existing(Path(weights), "the weights file does not exist")
     root = _root(package.partition("==")[0], inside)
     if root is None:

@@ -17,7 +17,7 @@ SELECT t.x, u.y FROM t, u WHERE sq(t.x) = 4 AND big(u.y);
 s0 WHERE: SELECT DISTINCT t.x AS a0 FROM t WHERE EXISTS(SELECT 1 FROM u)
   out_0 = sq(a0)
   accept (out_0 = 4)
-s1 WHERE: SELECT DISTINCT u.y AS a0 FROM u WHERE EXISTS(SELECT 1 FROM t)
+s1 WHERE: SELECT DISTINCT u.y AS a0 FROM u WHERE EXISTS(SELECT 1 FROM t WHERE m0[t.x] = 4)
   out_0 = big(a0)
   accept (out_0)
 final: SELECT t.x, u.y FROM t, u WHERE m0[t.x] = 4 AND m1[u.y]

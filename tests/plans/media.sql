@@ -19,7 +19,7 @@ SELECT frame_id, d.label FROM v, UNNEST(DETECT(frame, model => 'eye')) AS u(d);
 s0 FROM: SELECT DISTINCT frame AS a0 FROM v
   out_0 = eye(a0)
 f0: looks up eye in m0
-final: SELECT frame_id, d.label FROM v JOIN UNNEST(LIST_FILTER(F0(frame), LAMBDA mlsql_d : mlsql_d.score >= 0.5)) AS u(d) ON TRUE
+final: SELECT frame_id, d.label FROM v, UNNEST(LIST_FILTER(F0(frame), LAMBDA mlsql_d : mlsql_d.score >= 0.5)) AS u(d)
 
 # intervals of another table
 SELECT i.name, count(*) FROM v JOIN (VALUES ('a', 0, 3), ('b', 6, 7)) i(name, lo, hi)

@@ -22,9 +22,9 @@ final: SELECT m0[x] AS "sq(x)", m0[X] AS "sq(X)", m0[t.x] AS "sq(t.x)" FROM t
 
 # what the guard of OR leaves
 SELECT x FROM t WHERE x < 2 OR sq(x) > 20;
-s0 WHERE: SELECT DISTINCT TRY(NOT (x < 2) IS TRUE) AS x0, x AS a1, TRY(x < 2) AS x2 FROM t
-  out_0 = sq(a1) if (x0)
-  accept (x2 OR out_0 > 20)
+s0 WHERE: SELECT DISTINCT TRY(x < 2) AS x0, x AS a1 FROM t
+  out_0 = sq(a1) if (NOT (x0) IS TRUE)
+  accept (x0 OR out_0 > 20)
 final: SELECT x FROM t WHERE x < 2 OR m0[x] > 20
 
 # two models under OR

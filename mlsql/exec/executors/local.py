@@ -20,11 +20,16 @@ class LocalExecutor:
         open_decoder: Callable[[], PictureDecoder] | None = None,
     ) -> None:
         self._worker = Worker(options, open_decoder)
-        self._cancelled = False
+        self._cancelled = self._enough = False
+
+    @property
+    def width(self) -> int:
+        """One: a batch after the other."""
+        return 1
 
     def run(self, shares: Iterable[Share]) -> Iterator[tuple[int, Event]]:
         """The events of each share, with the share's ordinal."""
-        self._cancelled = False
+        self._cancelled = self._enough = False
         try:
             for ordinal, share in enumerate(shares):
                 with closing(self._worker.run(share)) as events:
@@ -32,8 +37,18 @@ class LocalExecutor:
                         yield ordinal, event
                         if self._cancelled:
                             raise Interrupted("the run was stopped")
+                        if self._enough:
+                            return
         finally:
             self._worker.close_files()
+
+    def enough(self) -> None:
+        """Between two events: no further row is wanted; nothing is computed ahead of them here."""
+        self._enough = True
+
+    def runtimes(self) -> dict[str, str]:
+        """How the networks of the loaded models are run, and why, by the models' names."""
+        return self._worker.runtimes()
 
     def cancel(self) -> None:
         """From any thread: end the run in progress, which then raises Interrupted."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsql.errors import MediaError, NotSupportedError
+from mlsql.exec.media import recipe
 from mlsql.exec.media.handle import Handle, Limits
 from mlsql.exec.media.images import decode_bytes, decode_file
 from mlsql.exec.media.listing import VideoListing
@@ -60,6 +61,17 @@ class Decoder:
 
     def decode(self, handles: Sequence[Handle]) -> Iterator[tuple[int, Pixels | MediaError]]:
         """As the function `decode`, with the videos left open."""
+        if not any(recipe.is_made(handle[2]) for handle in handles):
+            yield from self._originals(handles)
+            return
+        wanted = [Handle(*handle) for handle in handles]
+        for position, pixels in self._originals([recipe.base(handle) for handle in wanted]):
+            if not isinstance(pixels, MediaError):
+                pixels = recipe.made(wanted[position], pixels, self._limits)
+            yield position, pixels
+
+    def _originals(self, handles: Sequence[Handle]) -> Iterator[tuple[int, Pixels | MediaError]]:
+        """The pictures of handles without a recipe."""
         videos, images = _grouped(handles)
         for uri, frames in videos.items():
             for number, pixels in self._video(uri, sorted(frames)):

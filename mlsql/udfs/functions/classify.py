@@ -1,4 +1,4 @@
-"""CLASSIFY and the warehouses' name for it, AI_CLASSIFY."""
+"""CLASSIFY."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.template import expression
 
 
-def _classified(call: Call, models: Models) -> exp.Expr:
+def classified(call: Call, models: Models) -> exp.Expr:
+    """The best of the labels that a call gives, or of the model's own."""
     media = call.arguments[0]
     if call.argument(1) is None:
         spec = model_of(call, models, "classify", [])
@@ -35,13 +36,9 @@ def _best_of(
         "ELSE mlsql_a END).word END)[1]", out=output(spec, media), choices=choices)
 
 
-@function("CLASSIFY", "media [labels]", "VARCHAR", options="model")
+@function("CLASSIFY", "media [labels]", "VARCHAR", options="model",
+          example="SELECT CLASSIFY(frame) AS kind, CLASSIFY(frame, ['moped', 'bicycle']) AS this\n"
+                  "FROM 'bikes.mp4' WHERE frame_id = 120")
 def classify(call: Call, models: Models) -> exp.Expr:
     """The label that fits the picture best, of the model's own or of the list given."""
-    return _classified(call, models)
-
-
-@function("AI_CLASSIFY", "media labels", "VARCHAR", options="model")
-def ai_classify(call: Call, models: Models) -> exp.Expr:
-    """CLASSIFY with a list of labels, under the name that warehouses give it."""
-    return _classified(call, models)
+    return classified(call, models)

@@ -9,7 +9,9 @@ from mlsql.udfs.labels import model_of, texts
 from mlsql.udfs.template import expression
 
 
-@function("CLASSIFY_SCORES", "media", "MAP(VARCHAR, DOUBLE)", options="model")
+@function("CLASSIFY_SCORES", "media", "MAP(VARCHAR, DOUBLE)", options="model",
+          example="SELECT CLASSIFY_SCORES(frame)['mountain bike'] AS bike\n"
+                  "FROM 'bikes.mp4' WHERE frame_id = 120")
 def classify_scores(call: Call, models: Models) -> exp.Expr:
     """Every label of the classifier with its probability."""
     spec = model_of(call, models, "classify", [])

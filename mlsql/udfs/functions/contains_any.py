@@ -9,7 +9,9 @@ from mlsql.udfs.function import Call, Models, function
 from mlsql.udfs.labels import listed
 
 
-@function("CONTAINS_ANY", "media labels", "BOOLEAN", options="min_score min_count model")
+@function("CONTAINS_ANY", "media labels", "BOOLEAN", options="min_score min_count model",
+          example="SELECT frame_id FROM 'bikes.mp4'\n"
+                  "WHERE frame_id IN (10, 120) AND CONTAINS_ANY(frame, ['bus', 'bicycle'])")
 def contains_any(call: Call, models: Models) -> exp.Expr:
     """Whether the picture shows any of the labels, a list written out in the statement."""
     return contains(call, models, listed(call, 1), exp.Or)

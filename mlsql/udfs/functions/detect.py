@@ -11,7 +11,9 @@ from mlsql.udfs.spec import DETECTIONS_TYPE
 from mlsql.udfs.template import expression
 
 
-@function("DETECT", "media [labels]", DETECTIONS_TYPE, options="min_score model")
+@function("DETECT", "media [labels]", DETECTIONS_TYPE, options="min_score model",
+          example="SELECT unnest(DETECT(frame, ['person', 'bicycle']), recursive := true)\n"
+                  "FROM 'bikes.mp4' WHERE frame_id = 120")
 def detect(call: Call, models: Models) -> exp.Expr:
     """The things in the picture, best first: label, score, and box in pixels of the upright one."""
     media = call.arguments[0]

@@ -10,7 +10,9 @@ from mlsql.udfs.labels import literal_text
 from mlsql.udfs.media import fitted
 
 
-@function("ML_PREDICT", "model argument", "ANY")
+@function("ML_PREDICT", "model argument", "the model's own type",
+          example="SELECT ML_PREDICT(efficientnet_lite0, frame).label AS kind\n"
+                  "FROM 'bikes.mp4' WHERE frame_id = 120")
 def ml_predict(call: Call, models: Models) -> exp.Expr:
     """The output of any model, as it is, in the type that the model declares."""
     model, argument = call.arguments

@@ -36,9 +36,13 @@ class EfficientNetLite0(nn.Module):
 
         The answer has the precision of the weights, whatever the input's.
         """
+        return functional.linear(self.features(x), self.weight, self.bias)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The same input to (pictures, 1280) averages of the last convolution."""
         x = self.blocks(self.stem(x.to(self.stem.weight.dtype)))
-        pooled = self.last(x).mean(dim=(2, 3))
-        return functional.linear(pooled, self.weight, self.bias)
+        pooled: Tensor = self.last(x).mean(dim=(2, 3))
+        return pooled
 
 
 class _Reader:

