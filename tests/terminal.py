@@ -33,8 +33,11 @@ class Terminal:
         self.program.send(keys)
 
     def enter(self, line: str) -> None:
-        """Type a line and Enter."""
+        """Type a line and Enter; what is on the screen then is no longer what was there before."""
+        before, until = self.screen(), time.monotonic() + 5
         self.type(line + "\r")
+        while self.screen() == before and time.monotonic() < until:
+            self._read()
 
     def screen(self) -> str:
         """What the screen shows, without the blank lines at its end."""
@@ -61,11 +64,13 @@ class Terminal:
             self._read()
         return time.monotonic() - started
 
-    def ended(self) -> int | None:
+    def ended(self, seconds: float = 60) -> int | None:
         """Wait for the program to end; its exit status."""
+        until = time.monotonic() + seconds
         with contextlib.suppress(pexpect.EOF):
-            while True:
+            while time.monotonic() < until:
                 self._read()
+            raise AssertionError(f"it goes on:\n{self.screen()}")
         self.program.close()
         return self.program.exitstatus
 

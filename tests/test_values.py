@@ -112,7 +112,7 @@ GIVEN = [
 ]
 
 
-@pytest.mark.parametrize(("given", "wanted"), GIVEN, ids=repr)
+@pytest.mark.parametrize(("given", "wanted"), GIVEN, ids=lambda v: repr(v).split(" at 0x")[0])
 @pytest.mark.parametrize("sql", ["SELECT ?", "SELECT ? FROM models() LIMIT 1"])
 def test_parameters_come_back(con: mlsql.Session, sql: str, given: Any, wanted: Any) -> None:
     """Bound by DuckDB, and as a literal in a statement of ours."""

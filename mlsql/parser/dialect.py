@@ -89,7 +89,7 @@ class MlsqlDialect(DuckDB):
             return f"OUTPUT({model.name}, {self.sql(expression, 'this')})"
 
         def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
-            """A comma before UNNEST stays one: it binds looser than the JOIN that sqlglot writes."""
+            """A comma before UNNEST stays one: it binds looser than a JOIN."""
             bare = not any(expression.args.get(part) for part in _OF_JOIN)
             if bare and isinstance(expression.this, exp.Unnest):
                 return str(Generator.join_sql(self, expression))

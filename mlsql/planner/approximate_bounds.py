@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from itertools import product
 from math import inf, isfinite
 
@@ -73,7 +74,9 @@ def _arithmetic(node: exp.Expr, left: Range, right: Range) -> Range:
         return _ANY
     if isinstance(node, exp.Div) and right[0] <= 0 <= right[1]:
         return _ANY
-    ways = {exp.Add: lambda a, b: a + b, exp.Sub: lambda a, b: a - b,
-            exp.Mul: lambda a, b: a * b, exp.Div: lambda a, b: a / b}
-    ends = [ways[type(node)](a, b) for a, b in product(left, right)]
+    ways: dict[type[exp.Expr], Callable[[float, float], float]] = {
+        exp.Add: operator.add, exp.Sub: operator.sub, exp.Mul: operator.mul,
+        exp.Div: operator.truediv}
+    way = ways[type(node)]
+    ends = [way(a, b) for a, b in product(left, right)]
     return min(ends), max(ends)

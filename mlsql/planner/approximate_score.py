@@ -116,6 +116,7 @@ def chance(formula: Formula, of: Chance) -> Floats:
         return 1.0 - chance(formula.part, of)
     parts: Sequence[Floats] = [chance(part, of) for part in formula.parts]
     if formula.any:
-        return 1.0 - np.prod([1.0 - p for p in parts], axis=0)
+        either: Floats = 1.0 - np.prod([1.0 - p for p in parts], axis=0)
+        return either
     product: Floats = np.prod(parts, axis=0)
     return product

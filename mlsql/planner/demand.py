@@ -116,14 +116,27 @@ def _unused(scope: exp.Select, items: dict[str, exp.Expr]) -> set[int]:
 
 def _items(given: list[str], inner: exp.Select, names: Names) -> dict[str, exp.Expr]:
     """What the columns of a derived table stand for; only items that have a name of their own."""
-    if not any(item.is_star for item in inner.expressions):
-        own = [item.alias_or_name for item in inner.expressions]
-        called = given + own[len(given):]
-        if len({n.lower() for n in called}) != len(called):
-            return {}
-        return {name.lower(): item.unalias() for name, item in zip(called, inner.expressions,
-                                                                 strict=True) if name}
-    return {} if given else _before_stars(inner, names)
+    if given:
+        return _named_by_place(given, inner)
+    if any(item.is_star for item in inner.expressions):
+        return _before_stars(inner, names)
+    own = [item.alias_or_name for item in inner.expressions]
+    if len({n.lower() for n in own}) != len(own):
+        return {}
+    return {name.lower(): item.unalias() for name, item in zip(own, inner.expressions,
+                                                             strict=True) if name}
+
+
+def _named_by_place(given: list[str], inner: exp.Select) -> dict[str, exp.Expr]:
+    """The columns that an alias names, up to the first item that may be several of them."""
+    found: dict[str, exp.Expr] = {}
+    for place, item in enumerate(inner.expressions):
+        if item.is_star or multiplies(item):
+            break
+        name = given[place] if place < len(given) else item.alias_or_name
+        if name:
+            found.setdefault(name.lower(), item.unalias())
+    return found
 
 
 def _before_stars(inner: exp.Select, names: Names) -> dict[str, exp.Expr]:

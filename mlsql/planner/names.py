@@ -155,6 +155,8 @@ def prefix(scope: exp.Select, last: int | None = None) -> exp.Select:
     for join in joins if last is None else joins[:last]:
         if join.args.get("on") is not None:
             join.set("on", exp.true())
+            if join.method == "ASOF":
+                join.set("method", None)  # it wants an inequality
         if join.kind in ("SEMI", "ANTI") or join.side in ("SEMI", "ANTI"):
             join.set("kind", "")
             join.set("side", "")

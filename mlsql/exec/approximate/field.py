@@ -17,6 +17,9 @@ Rows = NDArray[np.int64]
 _FOR_TREND = 400  # labelled rows that the regression is made of
 _MOST = 96  # labelled rows of one block: its kernel matrix is factored
 _FOR_FIT = 24  # labelled rows of a block that the kernel is chosen by
+_STEADY = (0.0, 0.3, 0.6, 0.8)  # the grid of kernels: shares of the variance
+_NOISES = (0.02, 0.05, 0.1, 0.2, 0.5)
+_REACHES = (0.03, 0.1, 0.3, 1.0)  # of the stretch of time that a block's labels span
 _RIDGES = (1.0, 10.0, 100.0, 1000.0)
 
 
@@ -178,32 +181,48 @@ def _interpolated(
 
 
 def fitted_kernel(track: Track, labelled: Rows, rest: Floats) -> Kernel:
-    """The kernel under which the labels are likeliest, among a grid."""
+    """The kernel under which the labels are likeliest, among a grid; its variance by formula.
+
+    Rows that were labelled for what others said do no harm to a likelihood, as they would to the
+    mean square of the values.
+    """
     variance = max(float(np.mean(rest**2)) if len(rest) else 0.0, 1e-9)
-    blocks = [(track.place[labelled[own]], rest[own])
+    blocks = [_thinned(track.place[labelled[own]], rest[own])
               for _, own in _blocks(track, labelled)]
-    blocks = [(p[:_FOR_FIT], r[:_FOR_FIT]) for p, r in blocks]
     if not any(len(p) > 1 for p, _ in blocks):
         return Kernel(variance, 0.0, 1.0, 1.0)
-    gaps = np.concatenate([np.diff(np.sort(p)) for p, _ in blocks if len(p) > 1])
-    step = max(float(np.median(gaps)), 1e-6)
-    reaches = step * np.array([0.3, 1.0, 3.0, 10.0])
-    best = Kernel(variance, 0.0, 1.0, step)
-    top = _likelihood(best, blocks)
-    for steady, noise, reach in product((0.0, 0.3), (0.05, 0.2, 0.5), reaches):
-        tried = Kernel(variance, steady, noise, float(reach))
-        value = _likelihood(tried, blocks)
+    spans = [float(np.ptp(p)) for p, _ in blocks if len(p) > 1]
+    span = max(float(np.median(spans)), 1e-6)
+    best, top = Kernel(variance, 0.0, 1.0, span / 10), -np.inf
+    shapes = [(0.0, 1.0, span / 10)] + [
+        (steady, noise, span * part) for steady, noise, part in product(
+            _STEADY, _NOISES, _REACHES) if steady + noise < 1]
+    for steady, noise, reach in shapes:
+        value, likely = _likelihood(Kernel(1.0, steady, noise, reach), blocks)
         if value > top:
-            best, top = tried, value
+            best, top = Kernel(max(likely, 1e-9), steady, noise, reach), value
     return best
 
 
-def _likelihood(kernel: Kernel, blocks: list[tuple[Floats, Floats]]) -> float:
-    total = 0.0
+def _thinned(places: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    """At most _FOR_FIT of a block's labels, spread over it."""
+    if len(places) <= _FOR_FIT:
+        return places, rest
+    kept = np.unique(np.linspace(0, len(places) - 1, _FOR_FIT).astype(np.int64))
+    return places[kept], rest[kept]
+
+
+def _likelihood(kernel: Kernel, blocks: list[tuple[Floats, Floats]]) -> tuple[float, float]:
+    """The log-likelihood of a kernel's shape, up to a constant, at its likeliest variance."""
+    total = squares = 0.0
+    count = 0
     for places, rest in blocks:
         matrix = kernel.between(places, places)
-        matrix[np.diag_indices(len(places))] += kernel.noise * kernel.variance + 1e-9
+        matrix[np.diag_indices(len(places))] += kernel.noise + 1e-9
         factor = np.linalg.cholesky(matrix)
         scaled = np.linalg.solve(factor, rest)
-        total -= float(np.log(np.diag(factor)).sum()) + 0.5 * float(scaled @ scaled)
-    return total
+        total += float(np.log(np.diag(factor)).sum())
+        squares += float(scaled @ scaled)
+        count += len(rest)
+    variance = squares / max(count, 1)
+    return -total - 0.5 * count * float(np.log(max(variance, 1e-12))), variance

@@ -17,7 +17,12 @@ Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Ask = Callable[[Rows], Floats]
 
-_SHARES = (0.55, 0.25, 0.12, 0.08)  # of δ, for one attempt at proof after the other
+_BATCH = 1 / 40
+# Of δ: one attempt at proof after the other, and in each the looks at a growing sample.
+_SHARES = ((0.5, 0.2, 0.1), (0.08, 0.04, 0.02), (0.03, 0.02, 0.01))
+_LOOKS = (1.0, 1.4, 2.0)  # sizes of the sample, fixed before it is drawn
+_PULL = 4.0  # labels that a guess is worth
+_FADES = 0.8  # what a forecast counts for, against one of a round later
 _FEWEST_TO_PROVE = 10  # labels; with about as many rows left, all of them are looked at
 
 
@@ -38,11 +43,17 @@ class Labels:
     _values: Floats | None = None
     _kernels: dict[int, tuple[int, Kernel]] = field(default_factory=dict)
     _centres: dict[int, float] = field(default_factory=dict)
+    _raw: Floats | None = None  # the last guess, before it was calibrated
+    _rounds: int = 0
+    _foretold: Floats = field(init=False)  # of each labelled row before its label was known
+    _round: Rows = field(init=False)  # when it was labelled
 
     def __post_init__(self) -> None:
         self.seen = np.zeros(self.size, bool)
         self.label = np.zeros(self.size, bool)
         self.chances = np.full(self.size, 0.5)
+        self._foretold = np.full(self.size, np.nan)
+        self._round = np.zeros(self.size, np.int64)
 
     @property
     def found(self) -> int:
@@ -61,6 +72,9 @@ class Labels:
             self._values = np.full((self.size, answers.shape[1] - 1), np.nan)
         self._values[rows] = answers[:, 1:]
         self.label[rows] = answers[:, 0] == 1
+        if self._raw is not None:
+            new = rows[~self.seen[rows]]
+            self._foretold[new], self._round[new] = self._raw[new], self._rounds
         self.seen[rows] = True
         return self.label[rows]
 
@@ -76,7 +90,12 @@ class Labels:
 
         raw = chance(self.formula, known)
         left_out = chance(self.formula, lambda atom: self._left_out(atom, rows))
-        self.chances = calibrated(raw, left_out, self.label[rows])
+        before = self._foretold[rows]
+        guessed = np.where(np.isnan(before), left_out, before)
+        self._rounds += 1
+        weights = np.where(np.isnan(before), 1.0, _FADES ** (self._rounds - self._round[rows]))
+        self.chances = calibrated(raw, guessed, self.label[rows], weights)
+        self._raw = raw
         self.chances[np.isnan(raw)] = 1.0  # no guess: a row to look at
 
     def _guess(self, value: int, rows: Rows) -> tuple[Guess, Rows]:
@@ -151,26 +170,33 @@ def _holds(atom: Atom, mean: Floats, deviation: Floats, counts: bool) -> Floats:
     return held
 
 
-def calibrated(raw: Floats, left_out: Floats, labels: Flags) -> Floats:
-    """Chances as often right as they say: isotonic on labelled rows guessed without themselves.
+def calibrated(
+    raw: Floats, guessed: Floats, labels: Flags, weights: Floats | None = None
+) -> Floats:
+    """Chances as often right as they say: isotonic on what labelled rows were guessed before.
 
-    Pool adjacent violators on equal parts of the rows, in the order of the guess, pulled a little
-    towards the guess itself where a part is small. The order of rows stays.
+    `guessed` are forecasts made without the row's own label, as far as they can be of the time
+    before it: rows are labelled because their forecast was high, so that it was too high on average
+    (the winner's curse), and only forecasts of that time show by how much. Pool adjacent violators
+    on equal parts of the rows, in the order of the guess, pulled a little towards the guess itself
+    where a part is small. The order of rows stays.
     """
     if len(labels) < 20:
         return np.array(raw, np.float64)
-    order = np.argsort(left_out, kind="stable")
+    heavy = np.ones(len(labels)) if weights is None else weights
+    order = np.argsort(guessed, kind="stable")
     parts = np.array_split(order, max(4, min(24, len(order) // 15)))
-    weight = np.array([len(p) for p in parts], float)
-    at = np.array([left_out[p].mean() for p in parts])
-    share = np.array([(labels[p].sum() + left_out[p].mean()) / (len(p) + 1) for p in parts])
-    share = _rising(share, weight)
+    weight = np.array([heavy[p].sum() for p in parts])
+    at = np.array([guessed[p] @ heavy[p] for p in parts]) / weight
+    held = np.array([labels[p] @ heavy[p] for p in parts])
+    share = _rising((held + _PULL * at) / (weight + _PULL), weight)
     known = np.interp(raw, at, share)
     low, high = raw < at[0], raw > at[-1]
-    known[low] = share[0] * raw[low] / max(at[0], 1e-12)
+    # Far below all forecasts there is little to go by but the guess.
+    known[low] = raw[low] * (share[0] * weight[0] + 1) / (at[0] * weight[0] + 1)
     known[high] = 1 - (1 - share[-1]) * (1 - raw[high]) / max(1 - at[-1], 1e-12)
     # Ties would lose the order that the guess has.
-    out: Floats = np.clip(0.98 * known + 0.02 * raw, 0.0, 1.0)
+    out: Floats = np.clip(known + 1e-6 * raw, 0.0, 1.0)
     return out
 
 
@@ -259,12 +285,13 @@ class Proof:
     recall: float
 
 
-def _look_and_learn(labels: Labels, rows: Rows) -> None:
+def _look_and_learn(labels: Labels, rows: Rows) -> int:
     """Label rows, and see how far their chances could be trusted: the rest is like the last."""
     foretold = float(labels.chances[rows].sum())
     got = int(labels.look(rows).sum())
     ratio = (got + 1) / (foretold + 1)
     labels.trust = float(np.clip(0.4 * labels.trust + 0.6 * ratio, 0.05, 1.5))
+    return got
 
 
 def label_until_proved(
@@ -277,35 +304,68 @@ def label_until_proved(
     nothing that was seen had a say in them: so the proof holds for any guess. Each attempt has a
     share of δ; the last one is to label every row.
     """
-    batch = max(32, labels.size // 40)
-    for attempt, share in enumerate(_SHARES):
-        while True:
-            labels.refit()
-            wanted = price(labels, recall, share * delta)
-            told(wanted)
-            if not wanted.search:
-                break
-            left = labels.left
-            likely = left[np.argsort(-labels.chances[left], kind="stable")]
-            count = allowed(min(wanted.search, batch))
-            if not count:
-                return None
-            _look_and_learn(labels, likely[:count])
-        left = labels.left
-        if not len(left):
-            return Proof(True, attempt, 0, 1.0)
-        count = min(len(left), wanted.proof)
-        if allowed(count) < count:
+    for attempt, shares in enumerate(_SHARES):
+        wanted = _search(labels, recall, shares[0] * delta, allowed, told)
+        if wanted is None:
             return None
-        before = labels.found
-        got = int(labels.look(rng.permutation(left)[:count]).sum())
-        if is_proved(before, got, len(left), count, recall, share * delta):
-            most = marked_at_most(got, len(left), count, share * delta) \
-                if count < len(left) else got
-            return Proof(count == len(left), attempt + 1, count,
-                         (before + got) / max(before + most, 1))
+        if not len(labels.left):
+            return Proof(True, attempt, 0, 1.0)
+        drawn = _prove(labels, wanted.proof, recall, [s * delta for s in shares], rng, allowed)
+        if drawn is None:
+            return None
+        if drawn.recall >= recall:
+            return Proof(drawn.exact, attempt + 1, drawn.drawn, drawn.recall)
     left = labels.left
     if allowed(len(left)) < len(left):
         return None
     labels.look(left)
     return Proof(True, len(_SHARES), 0, 1.0)
+
+
+def _search(
+    labels: Labels, recall: float, delta: float, allowed: Callable[[int], int],
+    told: Callable[[Price], None],
+) -> Price | None:
+    """Label likely rows as long as that is cheaper than to prove; None where no more is allowed."""
+    batch = max(32, int(labels.size * _BATCH))
+    while True:
+        labels.refit()
+        wanted = price(labels, recall, delta)
+        told(wanted)
+        if not wanted.search:
+            return wanted
+        left = labels.left
+        likely = left[np.argsort(-labels.chances[left], kind="stable")]
+        count = allowed(min(wanted.search, batch))
+        if not count:
+            return None
+        _look_and_learn(labels, likely[:count])
+
+
+def _prove(
+    labels: Labels, first: int, recall: float, deltas: list[float], rng: np.random.Generator,
+    allowed: Callable[[int], int],
+) -> Proof | None:
+    """One attempt: a uniform sample that grows to sizes fixed before it, each with its own δ.
+
+    By the union bound the probability that any of the looks proves what is not so is at most the
+    sum of the δs, whenever it is given up. It is when the next look is not likely to succeed.
+    """
+    before, left = labels.found, labels.left
+    order = rng.permutation(left)
+    sizes = [min(len(left), max(1, int(first * part))) for part in _LOOKS]
+    got = start = 0
+    proof = Proof(False, 0, 0, 0.0)
+    for size, delta, then in zip(sizes, deltas, [*sizes[1:], 0], strict=True):
+        if allowed(size - start) < size - start:
+            return None
+        got += _look_and_learn(labels, order[start:size]) if size > start else 0
+        start = size
+        most = marked_at_most(got, len(left), size, delta) if size < len(left) else got
+        proof = Proof(size == len(left), 0, size, (before + got) / max(before + most, 1))
+        if proof.exact or is_proved(before, got, len(left), size, recall, delta):
+            return Proof(proof.exact, 0, size, 1.0 if proof.exact else max(proof.recall, recall))
+        foreseen = round(got * then / size)
+        if not is_proved(before, foreseen, len(left), max(then, 1), recall, deltas[-1]):
+            return Proof(False, 0, size, 0.0)
+    return Proof(False, 0, start, 0.0)
