@@ -117,7 +117,7 @@ def _trend(
     aims = values[used] - centre
     gram = known @ known.T + 1.0  # the one stands for an intercept that shrinks, too
     powers, vectors = np.linalg.eigh(gram)
-    best: tuple[float, Floats, Floats] | None = None
+    best: tuple[float, Floats, Floats, Floats] | None = None
     for ridge in _RIDGES:
         strength = ridge * max(float(np.trace(gram)) / len(gram), 1e-9) / 10
         inverse = (vectors / (np.maximum(powers, 0) + strength)) @ vectors.T
@@ -125,13 +125,27 @@ def _trend(
         left = _without_file(track.group[labelled[used]], inverse, weights)
         error = float(np.mean(left**2))
         if best is None or error < best[0]:
-            best = error, weights, left
+            best = error, weights, left, inverse
     assert best is not None
-    coefficients = (known.T @ best[1]).astype(features.dtype)
-    trend = centre + features @ coefficients + float(best[1].sum())
+    _, weights, left, inverse = best
+
+    def of(rows: Rows, by: Floats) -> Floats:
+        coefficients = (known.T @ by).astype(features.dtype)
+        return np.asarray(centre + features[rows] @ coefficients + float(by.sum()), np.float64)
+
+    trend = of(np.arange(size), weights)
     rest = values - trend[labelled]
-    rest[used] = best[2]
-    return trend.astype(np.float64), rest
+    rest[used] = left
+    group = track.group[labelled[used]]
+    for file in np.unique(group[group >= 0]):
+        rows, own = np.flatnonzero(track.group == file), np.flatnonzero(group == file)
+        if len(rows) > 1 and len(own) < len(group):
+            # Interpolated are errors of a trend that the file had no say in: so must be its trend.
+            alone = np.linalg.solve(inverse[np.ix_(own, own)], weights[own])
+            trend[rows] = of(rows, weights - inverse[:, own] @ alone)
+            inside = track.group[labelled] == file
+            rest[inside] = (values - trend[labelled])[inside]
+    return trend, rest
 
 
 def _without_file(group: Rows, inverse: Floats, weights: Floats) -> Floats:

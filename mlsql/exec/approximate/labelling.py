@@ -17,10 +17,13 @@ Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Ask = Callable[[Rows], Floats]
 
-_BATCH = 1 / 40
+_BATCH = 1 / 80  # of all rows, labelled in one round of a search
 # Of δ: one attempt at proof after the other, and in each the looks at a growing sample.
-_SHARES = ((0.5, 0.2, 0.1), (0.08, 0.04, 0.02), (0.03, 0.02, 0.01))
+_SHARES = ((0.6, 0.1, 0.05), (0.12, 0.03, 0.02), (0.05, 0.02, 0.01))
 _LOOKS = (1.0, 1.4, 2.0)  # sizes of the sample, fixed before it is drawn
+# Chances are taken for too low where a round found more than they foretold, never for too high:
+# a proof that fails costs more than a round too many.
+_TRUST = (1.0, 1.5)
 _PULL = 4.0  # labels that a guess is worth
 _FADES = 0.8  # what a forecast counts for, against one of a round later
 _FEWEST_TO_PROVE = 10  # labels; with about as many rows left, all of them are looked at
@@ -40,6 +43,7 @@ class Labels:
     chances: Floats = field(init=False)
     guesses: dict[int, Guess] = field(default_factory=dict)
     trust: float = 1.0  # how many of the positives foretold of late there were, as a share
+    total: float = 0.0  # positives there are in all, by the guess and a proof that failed
     _values: Floats | None = None
     _kernels: dict[int, tuple[int, Kernel]] = field(default_factory=dict)
     _centres: dict[int, float] = field(default_factory=dict)
@@ -59,6 +63,11 @@ class Labels:
     def found(self) -> int:
         """Positives among the labelled rows."""
         return int(self.label[self.seen].sum())
+
+    @property
+    def explained(self) -> float:
+        """The share of variance that the guess explains, of the value that it knows least about."""
+        return min((g.explained for g in self.guesses.values()), default=0.0)
 
     @property
     def left(self) -> Rows:
@@ -173,44 +182,32 @@ def _holds(atom: Atom, mean: Floats, deviation: Floats, counts: bool) -> Floats:
 def calibrated(
     raw: Floats, guessed: Floats, labels: Flags, weights: Floats | None = None
 ) -> Floats:
-    """Chances as often right as they say: isotonic on what labelled rows were guessed before.
+    """Chances as often right as they say: logistic, on what labelled rows were guessed before.
 
     `guessed` are forecasts made without the row's own label, as far as they can be of the time
     before it: rows are labelled because their forecast was high, so that it was too high on average
-    (the winner's curse), and only forecasts of that time show by how much. Pool adjacent violators
-    on equal parts of the rows, in the order of the guess, pulled a little towards the guess itself
-    where a part is small. The order of rows stays.
+    (the winner's curse), and only forecasts of that time show by how much. Fits
+    logit p = a + b · logit(guess) (Platt 1999), pulled towards a = 0, b = 1; the order stays.
     """
     if len(labels) < 20:
         return np.array(raw, np.float64)
     heavy = np.ones(len(labels)) if weights is None else weights
-    order = np.argsort(guessed, kind="stable")
-    parts = np.array_split(order, max(4, min(24, len(order) // 15)))
-    weight = np.array([heavy[p].sum() for p in parts])
-    at = np.array([guessed[p] @ heavy[p] for p in parts]) / weight
-    held = np.array([labels[p] @ heavy[p] for p in parts])
-    share = _rising((held + _PULL * at) / (weight + _PULL), weight)
-    known = np.interp(raw, at, share)
-    low, high = raw < at[0], raw > at[-1]
-    # Far below all forecasts there is little to go by but the guess.
-    known[low] = raw[low] * (share[0] * weight[0] + 1) / (at[0] * weight[0] + 1)
-    known[high] = 1 - (1 - share[-1]) * (1 - raw[high]) / max(1 - at[-1], 1e-12)
-    # Ties would lose the order that the guess has.
-    out: Floats = np.clip(known + 1e-6 * raw, 0.0, 1.0)
+    x, given = _logit(guessed), np.array([0.0, 1.0])
+    columns = np.stack([np.ones(len(x)), x], 1)
+    at, pull = given.copy(), _PULL * np.diag([0.25, 1.0])
+    for _ in range(12):
+        held = 1 / (1 + np.exp(-columns @ at))
+        slope = columns.T @ (heavy * (labels - held)) - pull @ (at - given)
+        bend = columns.T @ (columns * (heavy * held * (1 - held))[:, None]) + pull
+        at = np.clip(at + np.clip(np.linalg.solve(bend, slope), -1, 1), [-6, 0.05], [6, 4])
+    known: Floats = 1 / (1 + np.exp(-(at[0] + at[1] * _logit(raw))))
+    return known
+
+
+def _logit(chances: Floats) -> Floats:
+    inside = np.clip(chances, 1e-9, 1 - 1e-9)
+    out: Floats = np.log(inside / (1 - inside))
     return out
-
-
-def _rising(values: Floats, weights: Floats) -> Floats:
-    """The nearest rising sequence, by weighted squares (pool adjacent violators)."""
-    blocks: list[list[float]] = []
-    for value, weight in zip(values, weights, strict=True):
-        blocks.append([value, weight, 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            last, before = blocks.pop(), blocks.pop()
-            total = last[1] + before[1]
-            blocks.append([(last[0] * last[1] + before[0] * before[1]) / total, total,
-                           last[2] + before[2]])
-    return np.concatenate([np.full(int(count), value) for value, _, count in blocks])
 
 
 def proof_labels(found: float, hidden: float, left: int, recall: float, delta: float) -> int:
@@ -258,7 +255,7 @@ def price(labels: Labels, recall: float, delta: float) -> Price:
     left = labels.left
     chances = np.minimum(labels.trust * np.sort(labels.chances[left])[::-1], 1.0)
     gained = np.concatenate([[0.0], np.cumsum(chances)])
-    hidden = gained[-1]
+    hidden = max(float(gained[-1]), labels.total - labels.found)
     best = Price(len(left), 0)
     for part in _steps(len(left)):
         found = labels.found + gained[part]
@@ -290,7 +287,7 @@ def _look_and_learn(labels: Labels, rows: Rows) -> int:
     foretold = float(labels.chances[rows].sum())
     got = int(labels.look(rows).sum())
     ratio = (got + 1) / (foretold + 1)
-    labels.trust = float(np.clip(0.4 * labels.trust + 0.6 * ratio, 0.05, 1.5))
+    labels.trust = float(np.clip(0.4 * labels.trust + 0.6 * ratio, *_TRUST))
     return got
 
 
@@ -367,5 +364,8 @@ def _prove(
             return Proof(proof.exact, 0, size, 1.0 if proof.exact else max(proof.recall, recall))
         foreseen = round(got * then / size)
         if not is_proved(before, foreseen, len(left), max(then, 1), recall, deltas[-1]):
-            return Proof(False, 0, size, 0.0)
+            break
+    hidden = got * (len(left) / max(start, 1) - 1)
+    foretold = float(labels.chances[labels.left].sum())
+    labels.total = labels.found + (hidden + foretold) / 2
     return Proof(False, 0, start, 0.0)

@@ -12,7 +12,7 @@ from mlsql.exec.approximate.labelling import Labels
 Rows = NDArray[np.int64]
 
 _FIRST = 12  # rows looked at before anything is guessed
-_ROUND = 8
+_ROUND = 5
 
 
 def likeliest(

@@ -15,7 +15,7 @@ from mlsql.exec.approximate.decisions import Decision, decided, remember
 from mlsql.exec.approximate.labelling import Labels, Price, label_until_proved, price
 from mlsql.exec.approximate.limit import likeliest
 from mlsql.exec.approximate.oracle import Oracle
-from mlsql.exec.approximate.proxy import proxy_features
+from mlsql.exec.approximate.proxy import Features, proxy_features
 from mlsql.exec.approximate.report import Approximation
 from mlsql.exec.approximate.thresholds import by_precision, by_recall
 from mlsql.exec.approximate.tracks import track_of
@@ -30,6 +30,7 @@ Rows = NDArray[np.int64]
 Found = tuple[tuple[str, ...], Any, Approximation, tuple[str, ...]]
 
 _FEWEST = 200
+_EXPLAINED = 0.6  # of the variance, by neighbours in time: features would not pay
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,15 @@ class _Choice:
                                             track), known)
         checked = targets.recall is not None and (
             targets.checked or targets.precision is not None)
-        features = proxy_features(self._run, self._shape.population, oracle, known,
-                                  wanted=not checked)
-        self._proxy = features.words
-        labels = Labels(oracle.ask, oracle.size, self._shape.judgement.formula, track,
-                        features.columns)
+        labels = Labels(oracle.ask, oracle.size, self._shape.judgement.formula, track)
         self._pilot(labels, known)
+        features = Features(None, "neighbours")
+        if labels.explained < _EXPLAINED:
+            features = proxy_features(self._run, self._shape.population, oracle, known,
+                                      wanted=not checked)
+            labels.features = features.columns
+            labels.refit()
+        self._proxy = features.words
         if checked:
             chosen = self._checked(labels)
         elif targets.recall is not None:
