@@ -57,12 +57,19 @@ class Terminal:
             self._read()
 
     def prompted(self, seconds: float = 60) -> float:
-        """Wait until the last line is an empty prompt."""
+        """Wait until the last line is an empty prompt, and stays one; the seconds it took.
+
+        While a line is drawn anew, there is for a moment nothing behind the prompt.
+        """
         started = time.monotonic()
-        while not self.screen().endswith("\nmlsql>"):
-            assert time.monotonic() - started < seconds, f"no prompt:\n{self.screen()}"
-            self._read()
-        return time.monotonic() - started
+        while True:
+            while not self.screen().endswith("\nmlsql>"):
+                assert time.monotonic() - started < seconds, f"no prompt:\n{self.screen()}"
+                self._read()
+            took = time.monotonic() - started
+            self.look(0.3)
+            if self.screen().endswith("\nmlsql>"):
+                return took
 
     def ended(self, seconds: float = 60) -> int | None:
         """Wait for the program to end; its exit status."""

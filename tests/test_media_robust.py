@@ -364,6 +364,10 @@ class killer:
             time.sleep(0.001)
 
     def __enter__(self) -> None:
+        process = child()._process
+        if process is not None and process.poll() is None:  # a small picture is quick
+            process.send_signal(self._number)
+            process.wait()
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:

@@ -63,7 +63,7 @@ def test_either_way_of_writing_an_or_costs_nearly_the_same(where: str) -> None:
 def test_a_cheap_condition_goes_before_a_costly_one_that_drops_as_much(where: str) -> None:
     with Asking() as s:
         s.run("CREATE TABLE a AS SELECT range AS id FROM range(600)")
-        delay = {"slow": 0.02, "quick": 0.0}
+        delay = {"slow": 0.005, "quick": 0.0}
         for name in delay:
             s.add(name, _sleeping(delay[name], lambda x: x % 2 == 0), output="BOOLEAN")
         s.run(f"SELECT count(*) FROM a WHERE {where}")
