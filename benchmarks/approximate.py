@@ -101,7 +101,7 @@ class Query:
 
     name: str
     sql: str
-    wanted: str  # of the issue: what it was hoped to show
+    wanted: str  # what it is hoped to show
     error: float | None = None
     recall: float | None = None
     precision: float | None = None

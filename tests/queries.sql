@@ -157,3 +157,6 @@ SELECT now() IS NOT NULL, sq(1)
 SELECT [sq(x)] AS f FROM (VALUES (1), (NULL)) t(x)
 SELECT count(*) AS n, up('ba') AS f FROM range(0) t(x) GROUP BY ALL
 SELECT count(*) AS n, up('ba') AS f FROM range(3) t(x) GROUP BY ALL
+SELECT x FROM range(5) t(x) WHERE EXISTS (SELECT 1 FROM (SELECT sq(x) AS z, x FROM range(4) u(x)) d WHERE d.x <> t.x AND d.z > 3) ORDER BY x
+SELECT x, (SELECT max(z) FROM (SELECT sq(x) AS z, x FROM range(4) u(x)) d WHERE d.x <> t.x) FROM range(5) t(x) ORDER BY x
+SELECT x FROM range(5) t(x) WHERE EXISTS (SELECT 1 FROM (SELECT x FROM range(4) u(x) WHERE big(x)) d WHERE d.x > t.x) ORDER BY x

@@ -33,7 +33,8 @@ def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
         inner = exists.this
         if isinstance(inner, exp.Select) and passes_rows_on(inner, context):
             keep(inner, "unused", {id(item.unalias()) for item in inner.expressions})
-            keep(inner, "wanted", (1, None))
+            if not names.is_correlated(inner):
+                keep(inner, "wanted", (1, None))
     for scope in find_all(root, exp.Select):
         if not joins_inner(scope):
             continue
@@ -77,7 +78,8 @@ def _hand(
     known = cheap(where.this) if where is not None else []
     wanted = [*known, *kept(scope, "demand", [])]
     handed = [_inward(c, items) for c in wanted
-              if names.sources_of(scope, c) == {position} and not nested(c)]
+              if names.sources_of(scope, c) == {position} and names.binds(scope, c)
+              and not nested(c)]
     demand = [c for c in handed if c is not None]
     keep(inner, "demand", demand)
     whole = len(demand) == len(wanted) and \
