@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _FUNCTION_TYPES: dict[str, str] = {}
+_SPELLINGS: dict[str, str] = {}  # they hang on DuckDB's parser alone
+_MOST_SPELLINGS = 4096
 
 
 class EngineContext:
@@ -65,6 +67,14 @@ class EngineContext:
 
     def spelling(self, expression: str) -> str | None:
         """DuckDB's own spelling of an expression: parsed and written again, not bound."""
+        found = _SPELLINGS.get(expression)
+        if found is None:
+            found = self._spelling(expression)
+            if found is not None and len(_SPELLINGS) < _MOST_SPELLINGS:
+                _SPELLINGS[expression] = found
+        return found
+
+    def _spelling(self, expression: str) -> str | None:
         try:
             found = self._ask("SELECT json_deserialize_sql(json_serialize_sql($1))",
                               [f"SELECT {expression}"])[0][0]

@@ -146,8 +146,8 @@ class _Expander:
         node.replace(asked)
 
     def _type(self, node: exp.Expr, scope: exp.Select | None) -> str | None:
-        if isinstance(node, exp.Literal) and node.is_string:
-            return "VARCHAR"
+        if isinstance(node, exp.Literal) and (type := _type_of_literal(node)):
+            return type
         if node.meta.get(_RETURNS) is not None:
             return str(node.meta[_RETURNS])
         if scope is None:
@@ -243,6 +243,13 @@ def _clause(node: exp.Expr, scope: exp.Select) -> str:
     while above is not None and above is not scope:
         below, above = above, above.parent
     return str(below.arg_key)
+
+
+def _type_of_literal(node: exp.Literal) -> str | None:
+    """DuckDB's type of a literal, where it needs no asking."""
+    if node.is_string:
+        return "VARCHAR"
+    return "INTEGER" if node.is_int and abs(int(node.this)) < 2**31 else None
 
 
 def _in_sources(query: exp.Expr, scope: exp.Select) -> bool:
