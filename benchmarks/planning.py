@@ -42,7 +42,7 @@ def planned(s: Asking, sql: str) -> Callable[[], object]:
     def plan() -> object:
         sources = runner.sources()
         try:
-            return runner.planned(sources.resolve(runner.views.expand(parse(sql))), sql)
+            return runner.planned(sources.resolve(runner.opened(parse(sql))), sql)
         finally:
             sources.close()
 

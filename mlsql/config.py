@@ -101,9 +101,11 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("max_error_ratio", float, 1.0,
                 "share of unusable inputs above which a statement ends all the same",
                 check=_between_0_and_1),
-        Setting("max_model_calls", int, 0, "most model calls a statement may make; 0 is no limit",
-                check=_not_negative),
-        Setting("statement_timeout", float, 0.0, "seconds a statement may take; 0 is no limit",
+        Setting("max_model_calls", int, 0, "most model calls a statement may make; 0 is no limit; "
+                "rows that are certain by then are given, with a warning, and without any it is "
+                "an error", check=_not_negative),
+        Setting("statement_timeout", float, 0.0, "seconds a statement may take; 0 is no limit; "
+                "rows that are certain by then are given as under max_model_calls",
                 check=_not_negative),
         Setting("max_pixels", int, 178_956_970, "most pixels a picture may have",
                 check=_positive),

@@ -95,6 +95,12 @@ class Cursor:
         """The last statement's result, with its `stats`, `df`, `arrow` and the rest."""
         return self._rows()
 
+    @property
+    def messages(self) -> list[tuple[type[Exception], str]]:
+        """What the last statement's user should know, such as that a limit ended it early."""
+        said = () if self._result is None else self._result.warnings
+        return [(errors.Warning, text) for text in said]
+
     def fetchone(self) -> Row | None:
         """The next row; None after the last."""
         return self._rows().fetchone()

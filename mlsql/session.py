@@ -163,6 +163,8 @@ class Session(PEP249Errors):
 
     def _answer(self, statement: Statement, parameters: Parameters) -> Answer:
         runner = self._runner
+        if statement.ends_transaction:  # nothing is asked before it: an aborted one answers nothing
+            return runner.plain(statement, parameters)
         named = self._prepared.read(statement)
         if isinstance(named, Call):
             return self._answer(named.statement, named.parameters)
@@ -201,7 +203,7 @@ class Session(PEP249Errors):
         self.check_usable()
         with self._lock, own_errors():
             self._transaction.rollback()
-            self._runner.views.forget()
+            self._runner.forget_catalog()
 
     @property
     def autocommit(self) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,7 +98,7 @@ class Sides:
         self.restore()
 
     def _open_session(self) -> None:
-        self.session = Session(config={"cache": False, "statement_timeout": 60,
+        self.session = Session(config={"cache": False,
                                        "on_error": "null" if self.nulls else "raise"})
         for fake in MODELS:
             self.session.register_model(
@@ -143,14 +144,14 @@ class Sides:
             return None
 
     def compare(self, sql: str, expected: Rows | None = None, *, peels: bool = True,
-                off: str | None = None, ordered: bool = False) -> Outcome:
+                off: str | None = None, limited: bool = False, ordered: bool = False) -> Outcome:
         """Run the statement through mlsql and hold it against what plain DuckDB answered."""
         expected = self.reference(sql) if expected is None else expected
         if expected is None:
             return Outcome("rejected")
         self.asked.clear()
         try:
-            with self._mode(peels, off):
+            with self._mode(peels, off, limited), self._at_most(60):
                 result = self.session.execute(sql)
                 found = rows_of(result)
         except Error as error:
@@ -186,13 +187,25 @@ class Sides:
         return "equal", ""
 
     @contextlib.contextmanager
-    def _mode(self, peels: bool, off: str | None) -> Iterator[None]:
+    def _mode(self, peels: bool, off: str | None, limited: bool) -> Iterator[None]:
         runner = self.session._runner
         runner.peels, runner.rules_off = peels, frozenset({off} if off else ())
+        runner.settings.set("max_model_calls", 1_000_000_000 if limited else 0)
         try:
             yield
         finally:
             runner.peels, runner.rules_off = True, frozenset()
+            runner.settings.reset("max_model_calls")
+
+    @contextlib.contextmanager
+    def _at_most(self, seconds: float) -> Iterator[None]:
+        """No statement_timeout: plans are others under one."""
+        timer = threading.Timer(seconds, self.session.interrupt)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 @dataclass(frozen=True)
@@ -215,7 +228,8 @@ def modes() -> dict[str, dict[str, Any]]:
     """Every way of running a statement that must give the same answer, by name."""
     from mlsql.planner.driver import rules
 
-    found: dict[str, dict[str, Any]] = {"peeled": {}, "recorded": {"peels": False}}
+    found: dict[str, dict[str, Any]] = {"peeled": {}, "recorded": {"peels": False},
+                                        "under a limit": {"limited": True}}
     for name in [*rules(), "merge_tail"]:
         found[f"without {name}"] = {"off": name}
     return found

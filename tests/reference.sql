@@ -65,3 +65,14 @@ PIVOT (SELECT s, q(x) AS f, id FROM a) ON f USING count(*) GROUP BY s
 SELECT q(x) AS f FROM a USING SAMPLE 100 PERCENT (bernoulli)
 WITH n AS MATERIALIZED (SELECT random() AS u, id FROM a) SELECT count(*) FROM n AS m JOIN n AS o ON m.u = o.u WHERE p(m.id)
 SELECT a.id, i.f FROM a LEFT JOIN LATERAL (SELECT q(b.x) AS f FROM b WHERE b.id = a.id AND p(a.y)) AS i ON TRUE
+SELECT p(c1.y) AS f FROM c AS c1, UNNEST(l(len(list_filter([c1.y], lambda v: p(v)))::INTEGER)) AS u3(v)
+SELECT count(*) AS n FROM a AS a3 FULL JOIN a AS a4 USING (x), UNNEST(l(a4.id)) AS u5(v)
+SELECT len(l(id))::INTEGER AS f FROM b GROUP BY f HAVING NOT p(len(l(id))::INTEGER)
+SELECT len(l(x))::INTEGER AS f FROM a WHERE p(x) GROUP BY len(l(x))::INTEGER HAVING r(len(l(x))::INTEGER) > 0
+SELECT p(id) IS NOT TRUE AS f, (SELECT max(g) FROM (SELECT b.x AS y FROM b WHERE f) AS h(g)) AS g FROM c
+SELECT w(b4.s) AS f FROM b AS b1 JOIN a AS a2 ON p(7), UNNEST(l(a2.id)) AS u3(v) JOIN b AS b4 ON 0.0 < a2.d AND p(u3.v) WHERE p(3)
+SELECT (SELECT count(*) FROM b AS b2 LEFT JOIN a AS a2 ON a2.x > a1.x WHERE p(b2.x)) AS f FROM a AS a1
+SELECT len(l(j.k))::INTEGER AS f FROM b AS b6 LEFT JOIN LATERAL (SELECT b6.k FROM a WHERE a.x > 2) AS j(k) ON TRUE JOIN b AS b9 ON p(j.k)
+SELECT p(id) IS NOT TRUE AS f, (SELECT max(b.x) FROM b WHERE f) AS g FROM c
+SELECT p(id) IS NOT TRUE AS f, (SELECT max(c.id) FROM c WHERE f) AS g FROM c
+SELECT q(x) AS f, EXISTS (SELECT 1 FROM b WHERE b.x > f) AS g FROM a

@@ -709,7 +709,8 @@ def test_the_message_is_one_line_and_holds_no_trace(poisoned: Asking) -> None:
     "CREATE TABLE made AS SELECT * FROM 'there-is-no.mp4'",
     "CREATE TABLE made (a BIGINT DEFAULT sq(2))", "CREATE TABLE made (a BIGINT CHECK (sq(a) > 1))",
     "CREATE TABLE made (a BIGINT, b BIGINT GENERATED ALWAYS AS (sq(a)))",
-    "CREATE MACRO made(a) AS sq(a)",
+    "CREATE MACRO made(a) AS sq(a) +", "CREATE MACRO made(a AS sq(a)",
+    "CREATE MACRO made(a) AS sq(a), (a, b) AS sq(b)",
 ])
 def test_a_failed_create_leaves_nothing(poisoned: Asking, video: Path, sql: str) -> None:
     with pytest.raises(mlsql.Error):
@@ -762,13 +763,63 @@ def test_max_model_calls(s: Asking) -> None:
     s.run("SET max_model_calls = 10")
     assert s.value("SELECT sum(sq(x)) FROM range(10) t(x)") == 285
     with pytest.raises(CallLimit, match="max_model_calls = 10"):
-        s.rows("SELECT sq(x) FROM range(11) t(x)")
+        s.rows("SELECT sum(sq(x)) FROM range(11) t(x)")
     assert len(s.asked("sq")) <= 10
     with pytest.raises(CallLimit):
-        s.rows("SELECT sq(x), big(x) FROM range(6) t(x)")
+        s.rows("SELECT sum(sq(x)), bool_or(big(x)) FROM range(6) t(x)")
     assert s.calls <= 10
     s.run("RESET max_model_calls")
     assert s.value("SELECT count(sq(x)) FROM range(11) t(x)") == 11
+
+
+@pytest.mark.parametrize(("sql", "rows", "seen", "of"), [
+    ("SELECT sq(x) FROM range(11) t(x)", [(x * x,) for x in range(10)], 10, 11),
+    ("SELECT x, sq(x) FROM range(99) t(x) WHERE big(x)", [(x, x * x) for x in range(3, 6)], 6, 99),
+    ("SELECT x FROM range(99) t(x) WHERE big(x) ORDER BY x DESC LIMIT 20",
+     [(x,) for x in range(98, 88, -1)], 10, 99),
+    ("SELECT x FROM range(99) t(x) WHERE NOT big(x % 50) ORDER BY sq(x % 3) DESC, x",
+     [(2,), (1,), (0,)], 7, 99),
+    ("SELECT count(*) OVER () FROM range(99) t(x) WHERE big(x)", None, 0, 0),
+    ("SELECT x FROM range(99) t(x) ORDER BY sq(x) DESC LIMIT 2", None, 0, 0),
+    ("SELECT DISTINCT sq(x % 40) FROM range(99) t(x) ORDER BY 1 DESC",
+     [(x * x,) for x in reversed(range(10))], 10, 40),
+    ("SELECT DISTINCT x % 3 AS y FROM range(99) t(x) WHERE NOT big(x) LIMIT 5",
+     [(0,), (1,), (2,)], 10, 99),
+    ("SELECT DISTINCT ON (x % 7) x FROM range(99) t(x) WHERE big(x)", None, 0, 0),
+    ("SELECT x FROM range(99) t(x) WHERE big(x) UNION ALL SELECT 1", None, 0, 0),
+    ("CREATE TABLE of_all AS SELECT sq(x) FROM range(99) t(x)", None, 0, 0),
+])
+def test_a_limit_ends_with_the_rows_that_are_certain(
+    s: Asking, sql: str, rows: list[tuple[int, ...]] | None, seen: int, of: int
+) -> None:
+    s.run("SET max_model_calls = 10")
+    if rows is None:
+        with pytest.raises(CallLimit):
+            s.rows(sql)
+    else:
+        result = s.run(sql)
+        assert result.fetchall() == rows
+        assert result.warnings == (
+            "not the whole answer: max_model_calls = 10 reached; what was computed is kept; "
+            f"the rows are those of the first {seen} of {of} candidates",)
+        assert s.session.cursor().execute(sql).messages == [(mlsql.Warning, *result.warnings)]
+    assert s.calls <= 20  # the cursor asked again
+
+
+def test_statement_timeout_ends_with_the_rows_that_are_certain(s: Asking) -> None:
+    s.add("slow", lambda x: time.sleep(0.05) or x, batch_size=2)
+    s.run("SET statement_timeout = 0.5")
+    for sql, step in (("SELECT slow(x) FROM range(999) t(x)", 1),
+                      ("SELECT x FROM range(999) t(x) WHERE slow(x) % 2 = 0 LIMIT 90", 2)):
+        started = time.monotonic()
+        result = s.run(sql)
+        rows = result.fetchall()
+        assert time.monotonic() - started < 1.5
+        assert rows and rows == [(x,) for x in range(0, step * len(rows), step)]
+        (said,) = result.warnings
+        assert "not the whole answer: statement_timeout of 0.5 s" in said
+    s.run("RESET statement_timeout")
+    assert s.value("SELECT count(slow(x)) FROM range(3) t(x)") == 3
 
 
 def test_max_model_calls_keeps_what_was_computed_and_counts_no_cached_answers() -> None:

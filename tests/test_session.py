@@ -212,6 +212,31 @@ def test_transactions(s: Asking) -> None:
     assert s.value("SELECT max(sq(x)) FROM t") == 10000
 
 
+def test_a_statement_of_a_transaction_does_not_end_it(s: Asking) -> None:
+    s.run("CREATE TABLE t AS SELECT 5 AS x")
+    s.run("BEGIN; INSERT INTO t VALUES (7)")
+    assert s.rows("SELECT list_transform([x], e -> sq(e)) FROM t ORDER BY x") == [
+        ([25],), ([49],)]
+    assert s.rows("SELECT lag(sq(x), 1, sq(9)) OVER w FROM t WINDOW w AS (ORDER BY sq(x))") == [
+        (81,), (25,)]
+    assert s.rows("SELECT (SELECT (SELECT sq(t.x + u.y) FROM range(1) w(z)) FROM range(1) u(y)) "
+                  "FROM t ORDER BY x") == [(25,), (49,)]
+    assert s.rows("SELECT try(sq(x)), sq(#1) FROM t ORDER BY 1") == [(25, 25), (49, 49)]
+    with pytest.raises(NotSupportedError, match="COMMIT first"):
+        s.rows("INSERT INTO t SELECT list_transform([x], e -> sq(e))[1] FROM t")
+    s.run("COMMIT")
+    assert s.value("SELECT count(*) FROM t") == 2
+
+
+def test_an_aborted_transaction_can_be_rolled_back(s: Asking) -> None:
+    s.run("BEGIN; CREATE TABLE made AS SELECT 3 AS x")
+    for _ in range(2):
+        with pytest.raises(Error):
+            s.rows("SELECT nope FROM made")
+    s.run("ROLLBACK")
+    assert s.value("SELECT sq(3)") == 9
+
+
 def test_a_statement_sees_its_transactions_tables(s: Asking) -> None:
     s.run("BEGIN; CREATE TABLE made AS SELECT 3 AS x; CREATE TEMP TABLE other AS SELECT 4 AS x")
     assert s.rows("SELECT sq(made.x), sq(other.x) FROM made, other") == [(9, 16)]
@@ -247,8 +272,8 @@ def test_registered_tables(s: Asking) -> None:
     "CREATE TABLE d (a BIGINT DEFAULT sq(2))", "CREATE TABLE d (a BIGINT CHECK (sq(a) > 1))",
     "CREATE TABLE d (a BIGINT, b BIGINT GENERATED ALWAYS AS (sq(a)))",
     "CREATE INDEX i ON t (sq(x))", "ALTER TABLE t ADD COLUMN z BIGINT DEFAULT sq(2)",
-    "ALTER TABLE t ALTER x SET DEFAULT sq(2)", "CREATE MACRO m(a) AS sq(a) + 1",
-    "CREATE MACRO m(a) AS TABLE SELECT sq(a)",
+    "ALTER TABLE t ALTER x SET DEFAULT sq(2)",
+    "CREATE MACRO m(a) AS sq(a), (a, b) AS sq(a) + b",
 ])
 def test_a_model_where_none_may_stand_is_refused_by_name(s: Asking, sql: str) -> None:
     s.run("CREATE TABLE t (x BIGINT)")
@@ -419,7 +444,7 @@ def test_last_query_of_one_that_failed(s: Asking) -> None:
     assert s.rows("SELECT model FROM last_query()") == [("bad",)]
     assert s.rows("SELECT model, cause FROM query_errors()") == [("bad", "ValueError: three")]
     with pytest.raises(CallLimit):
-        s.rows("SET max_model_calls = 2; SELECT sq(x) FROM range(5) t(x)")
+        s.rows("SET max_model_calls = 2; SELECT sum(sq(x)) FROM range(5) t(x)")
     assert s.rows("SELECT model, calls FROM last_query()") == [("sq", 2)]
 
 

@@ -49,11 +49,23 @@ STATEMENTS: tuple[Form, ...] = (
     Form("Statements", "DROP MODEL", DROP,
          "Forget a model of the database or the session. The file stays.",
          "DROP MODEL IF EXISTS shades"),
+    Form("Statements", "CREATE MACRO",
+         "CREATE [OR REPLACE] [TEMP] MACRO name(parameter [:= default], …) AS [TABLE] body",
+         "DuckDB's own statement; the body may ask models. Such a macro is kept in the database, "
+         "and its body is put in the place of each call. DROP MACRO forgets it.",
+         "CREATE MACRO busy(picture, least := 3) AS\n"
+         "    COUNT_OBJECTS(picture, 'vehicle') >= least;\n"
+         "SELECT frame_id FROM 'bikes.mp4' WHERE keyframe AND busy(frame, least := 1)"),
     Form("Statements", "SHOW MODELS, DESCRIBE MODEL", "SHOW MODELS\nDESCRIBE MODEL name",
          "The models there are, or one: task, labels, types, SHA-256, licence and origin.",
          "DESCRIBE MODEL ssd_mobilenet_v2"),
     Form("Statements", "SET, RESET", "SET setting = value\nRESET setting",
-         "Change a [setting](settings.md) for the session, or take it back.",
+         "Change a [setting](settings.md) for the session, or take it back.\n\n"
+         "`max_model_calls` and `statement_timeout` end a statement with the rows that are certain "
+         "by then, and a warning that says so, where each row hangs on one input alone: a "
+         "selection, also one under LIMIT, ORDER BY or DISTINCT. An aggregate, a window, the top "
+         "of an order that a model decides, or a statement that writes is not partly right: it "
+         "ends with an error. What was computed is kept, and the next run goes on from there.",
          "SET on_error = 'null'"),
     Form("Statements", "EXPLAIN", "EXPLAIN [ANALYZE] [VERBOSE] [(FORMAT JSON)] statement",
          "The plan: which candidates which models look at, in which order and why, then the SQL "

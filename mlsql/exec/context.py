@@ -75,10 +75,14 @@ class EngineContext:
         return found
 
     def _spelling(self, expression: str) -> str | None:
+        import duckdb
+
         try:
-            found = self._ask("SELECT json_deserialize_sql(json_serialize_sql($1))",
-                              [f"SELECT {expression}"])[0][0]
-        except ProgrammingError:
+            # Beside the connection: an error there would end a transaction of the user's.
+            found = self._connection.cursor().execute(
+                "SELECT json_deserialize_sql(json_serialize_sql($1))",
+                [f"SELECT {expression}"]).fetchall()[0][0]
+        except duckdb.Error:
             return None
         return found.removeprefix("SELECT ") if found else None
 

@@ -99,13 +99,24 @@ class Engine:
             return None
 
     def _pass(self) -> Any:
+        last: StageRun | None = None
         for node in self._plan.nodes:
             self._use.guardrails.check()
             if isinstance(node, Materialise):
                 self._materialise(node)
             else:
-                self._stage(node)
-        return self._final()
+                last = self._stage(node)
+        return self._final() if last is None else self._enough(last)
+
+    def _enough(self, last: StageRun) -> Any:
+        """The statement's rows; those of SELECT DISTINCT … LIMIT may take more than one look."""
+        found, early = self._final(), last.early
+        if early is None or not early.again or found is None:
+            return found
+        wanted = early.rows or 0
+        while len(found[1]) < wanted and last.go_on(wanted - len(found[1])):
+            found = self._final()
+        return found
 
     def _begin(self) -> None:
         if self._owns:
@@ -162,16 +173,17 @@ class Engine:
             if not self._fill_in():
                 return
 
-    def _stage(self, stage: Stage) -> None:
+    def _stage(self, stage: Stage) -> StageRun:
         run = StageRun(stage, self._stores, self._use)
         run.run(to_sql(stage.rows))
         if stage.early is not None:
             self._tables.append(stage.early.table)
-        self._learn(stage, run.rows_seen, run.rows_passed)
+        self._learn(stage, run.rows_judged, run.rows_passed)
+        return run
 
     def _final(self) -> Any:
         sql = to_sql(self._plan.final)
-        with self._use.tally.sql():
+        with self._use.tally.sql(), self._use.guardrails.finishing():
             rows = self._use.connection.sql(sql)
             if rows is None or rows.columns == ["Success"]:
                 return None

@@ -39,7 +39,7 @@ def explained(
     text, accuracy = split_accuracy(one(whole))
     sources = runner.sources()
     try:
-        tree = sources.resolve(runner.views.expand(bind(parse(text), parameters)))
+        tree = sources.resolve(runner.opened(bind(parse(text), parameters)))
         target = explained_target(runner, tree, accuracy)
         plan = runner.planned(without_bounds(tree), text)
         made = {s.name for s in plan.stores} | {look.name for look in plan.lookups} | {

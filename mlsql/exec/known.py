@@ -35,10 +35,14 @@ class Known:
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, cache: OutputCache | None, tally: Tally,
         guardrails: Guardrails, calls: Sequence[ModelCall], stores: Sequence[OutputStore],
+        distinct: bool = False,
     ) -> None:
+        """With `distinct` no two rows of the whole stage are equal."""
         self._connection, self._cache = connection, cache
         self._tally, self._guardrails = tally, guardrails
         self._calls, self._stores = calls, stores
+        # Where all of a row is one argument, and the store begins empty, every one is new.
+        self._all_new = distinct and len(calls) == 1 and not len(stores[0])
 
     def unknown(self, rows: pa.Table) -> dict[str, Unknown]:
         """For each store what it has no output for yet, after the cache has been asked."""
@@ -52,6 +56,9 @@ class Known:
 
     def _missing(self, rows: pa.Table, columns: list[str], store: OutputStore) -> pa.Array:
         """The distinct arguments in these columns that the store does not have, in row order."""
+        if self._all_new and rows.column_names == columns:
+            column = plain(rows[columns[0]])
+            return column.filter(column.is_valid()).cast(store.schema.field("mlsql_arg").type)
         parts = " UNION ALL ".join(
             f"SELECT {c} AS a, row_number() OVER () AS n FROM mlsql_chunk" for c in columns)
         query = (f"SELECT a FROM (SELECT a, min(n) AS n FROM ({parts}) WHERE a IS NOT NULL "
@@ -66,12 +73,13 @@ class Known:
         if cache is None or not store.spec.kept or len(missing) == 0:
             return Unknown(missing, None, np.arange(len(missing)))
         keys = cache.keys(missing, self._guardrails.check)
-        known, outputs = cache.lookup(store.spec, keys)
-        hits = np.flatnonzero(np.asarray(known))
+        hits, outputs = cache.known(store.spec, keys)
         if len(hits):
             self._tally.cached(store.spec.name, len(hits))
-            store.add(missing.take(pa.array(hits)), plain(outputs).take(pa.array(hits)))
-        left = np.flatnonzero(~np.asarray(known, dtype=bool))
+            store.add(missing.take(pa.array(hits)), outputs)
+        open_ = np.ones(len(keys), bool)
+        open_[hits] = False
+        left = np.flatnonzero(open_)
         keys = keys.take(left)
         missing = missing.take(pa.array(left))
         alike = store.spec.deterministic and _may_be_copies(missing)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Below so many inputs a ratio says nothing about a run.
 _FEWEST_FOR_RATIO = 20
+_GRACE = 1.0
 
 
 class Guardrails:
@@ -40,6 +41,13 @@ class Guardrails:
         self._started = time.monotonic()
         self._inputs = 0
         self._stopped = threading.Event()
+        self._interrupt: Callable[[], None] = lambda: None
+        self.notes: list[str] = []  # of limits that ended a stage, and not the statement
+
+    @staticmethod
+    def any_limit(settings: Settings) -> bool:
+        """Whether the settings may end a statement before it is done."""
+        return bool(settings.integer("max_model_calls") or settings.number("statement_timeout"))
 
     def stop(self) -> None:
         """From any thread: the statement is to end."""
@@ -95,14 +103,53 @@ class Guardrails:
         if not self._seconds:
             yield
             return
+        self._interrupt = interrupt
         left = self._seconds - (time.monotonic() - self._started)
-        timer = threading.Timer(max(0.0, left), interrupt)
-        timer.daemon = True
-        timer.start()
+        timer = _timer(max(0.0, left), lambda: self._interrupt())
         try:
             yield
         finally:
             timer.cancel()
+
+    @contextmanager
+    def calmly(self, cancel: Callable[[], None]) -> Iterator[None]:
+        """For the length of a block, call only `cancel` when the time is over.
+
+        A statement of DuckDB's that is interrupted takes its transaction with it.
+        """
+        before, self._interrupt = self._interrupt, cancel
+        try:
+            yield
+        finally:
+            self._interrupt = before
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """What is left to do once a limit has ended a stage may take a second more."""
+        timer = _timer(_GRACE, self._interrupt) if self.notes and self.timed_out else None
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def reason(self, error: Exception) -> Exception:
+        """What ended a statement: whatever was interrupted, the limit or the user did it."""
+        import duckdb
+
+        stopped = isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
+        if not stopped and not isinstance(error, (Interrupted, duckdb.InterruptException)):
+            return error
+        if isinstance(error, TimeLimit) or (self.timed_out and not self.stopped):
+            return self.time_limit()
+        return Interrupted("the statement was stopped; what was computed is kept")
+
+
+def _timer(seconds: float, then: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, then)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def row_failed(error: RowError) -> DatabaseError:

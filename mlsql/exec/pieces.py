@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mlsql.exec.answered import Answered
 from mlsql.exec.known import Unknown, plain
@@ -163,6 +162,8 @@ def _numbered(rows: pa.Table, calls: tuple[int, ...]) -> pa.Table:
 
 
 def _share_true(column: pa.ChunkedArray) -> float:
+    import pyarrow.compute as pc  # slow to load, and of no use to a statement without models
+
     return float(pc.sum(column).as_py() or 0) / max(1, len(column))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsql.config import Settings
+from mlsql.exec.macros import Macros
 from mlsql.exec.measured import Measurements
 from mlsql.exec.model_catalog import ModelCatalog
 from mlsql.exec.progress import Listener, Progress
@@ -37,6 +38,7 @@ class Resources:
         self.registry = Registry(self.models.specs)
         self._measured: tuple[Any, Measurements] | None = None
         self.views = Views(connection)
+        self.macros = Macros(connection)
         self.rules_off: frozenset[str] = frozenset()
         self.guardrails: Guardrails | None = None  # of the statement that runs
         self.leaves_open = False  # what it writes is to wait for a commit
@@ -73,7 +75,7 @@ class Resources:
 
     def sources(self) -> Sources:
         """What puts tables in the place of media sources, for one statement."""
-        return Sources(self.connection, self.limits(), self.listings(),
+        return Sources(self.connection, self.limits, self.listings(),
                        self.settings.text("on_error"), self.table_functions,
                        f"mlsql_{self.next_number()}")
 

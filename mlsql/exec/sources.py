@@ -39,7 +39,7 @@ class Sources:
     """Puts registered tables in the place of media sources, for the length of a statement."""
 
     connection: duckdb.DuckDBPyConnection
-    limits: Limits
+    limits: Callable[[], Limits]
     memo: Any
     on_error: str
     functions: Mapping[str, TableFunction]
@@ -90,11 +90,11 @@ class Sources:
         from mlsql.exec.media.sources import image_table, video_table
 
         if name == "READ_VIDEO":
-            return self._kept(video_table(paths, self.limits, memo=self.memo,
+            return self._kept(video_table(paths, self.limits(), memo=self.memo,
                                           on_error=self.on_error, **options))
         if options:
             raise unknown("option", next(iter(options)), (), "of READ_IMAGES(path)")
-        return self._kept(image_table(paths, self.limits, on_error=self.on_error))
+        return self._kept(image_table(paths, self.limits(), on_error=self.on_error))
 
     def _list(self, path: str, options: dict[str, Any]) -> pa.Table:
         return self._read("READ_VIDEO" if is_video(path) else "READ_IMAGES", path, options)

@@ -13,10 +13,8 @@ from sqlglot import exp
 from mlsql.config import Settings
 from mlsql.errors import (
     InternalError,
-    Interrupted,
     NotSupportedError,
     ProgrammingError,
-    TimeLimit,
     Warning,
     unknown,
 )
@@ -28,6 +26,7 @@ from mlsql.exec.tables import table_functions
 from mlsql.foreign import held, placed, translated
 from mlsql.parser.accuracy import Accuracy, has_accuracy, split_accuracy
 from mlsql.parser.dialect import located, parse, to_sql
+from mlsql.parser.macros import CreateMacro, read_create_macro
 from mlsql.parser.model_statements import DropModel, is_model_statement, read_model_statement
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from mlsql.exec.approximate.report import Approximation
-    from mlsql.exec.limits import Guardrails
     from mlsql.exec.share import RowError
     from mlsql.exec.sources import Sources
     from mlsql.exec.tally import Tally
@@ -88,7 +86,7 @@ class Runner(Resources):
     def _is_call(self, word: str) -> bool:
         name = word.upper()
         return (name in functions() or name in READERS or name in self.table_functions
-                or self.registry.own(word) is not None)
+                or self.registry.own(word) is not None or self.macros.knows(word))
 
     def check(self, spec: ModelSpec) -> None:
         """Refuse a model that no statement could call: its types or its name are taken."""
@@ -114,7 +112,7 @@ class Runner(Resources):
         """A statement that DuckDB runs as it came."""
         self._begin_if_waiting()
         if statement.words(1)[:1] and statement.words(1)[0] in _CHANGES_CATALOG:
-            self.views.forget()
+            self.forget_catalog()
             self.models.forget()
         if not statement.tokens and not statement.text.strip():
             return Answer()
@@ -128,7 +126,7 @@ class Runner(Resources):
             with guardrails.watching(self.connection.interrupt):
                 return self._plain(statement, parameters)
         except Exception as error:
-            raise _reason(error, guardrails) from error
+            raise guardrails.reason(error) from error
 
     def _plain(self, statement: Statement, parameters: Parameters) -> Answer:
         import duckdb
@@ -151,6 +149,9 @@ class Runner(Resources):
             return self._change_model(statement, parameters)
         if _is_ours(statement):
             return self._show(statement)
+        macro = read_create_macro(statement)
+        if macro is not None:
+            return self._create_macro(macro, parameters)
         text, accuracy = split_accuracy(statement)
         statement = statement if accuracy is None else one(text)
         tree = bind(self._parsed(text), parameters)
@@ -172,7 +173,7 @@ class Runner(Resources):
         if not self._asks(tree) and not any(map(self._reads, tree.find_all(exp.Table))):
             return self.plain(statement, parameters)  # it only has a word of ours in it
         sources = self.sources()
-        resolved = sources.resolve(self.views.expand(tree))
+        resolved = sources.resolve(self.opened(tree))
         self.progress = Progress(self.listeners)
         try:
             sampled = self._sampled(resolved, text, owns_transaction, accuracy)
@@ -182,7 +183,7 @@ class Runner(Resources):
             self.progress.finish()
             sources.close()
             if not isinstance(tree, (exp.Query, exp.Copy)):
-                self.views.forget()
+                self.forget_catalog()
 
     def _sampled(
         self, tree: exp.Expr, text: str, owns_transaction: bool, clause: Accuracy | None
@@ -226,13 +227,15 @@ class Runner(Resources):
         """The plan of a statement over tables; what does not bind is an error with its place."""
         import duckdb
 
+        from mlsql.exec.limits import Guardrails
         from mlsql.planner.plan import plan
 
         prefix = f"mlsql_{self.next_number()}"
         try:
             return plan(resolved, self.context(), prefix,
                         peels=self.peels if peels is None else peels,
-                        skips=self.settings.text("on_error") == "skip")
+                        skips=self.settings.text("on_error") == "skip",
+                        limited=Guardrails.any_limit(self.settings))
         except ProgrammingError as error:
             if not isinstance(error.__cause__, duckdb.Error):
                 raise
@@ -267,7 +270,7 @@ class Runner(Resources):
                 rows = engine.run()
             self.left_open = engine.left_open
         except Exception as error:
-            reason = _reason(error, guardrails)
+            reason = guardrails.reason(error)
             if isinstance(reason, duckdb.Error):
                 reason = translated(reason, located(str(reason), text))
             raise reason from error.__cause__ or error
@@ -285,7 +288,8 @@ class Runner(Resources):
                 self.measured.ran(specs[model.model], model)
         self.measured.save()
         names, rows = rows if rows is not None else (None, None)
-        return Answer(rows, names, stats, tuple(tally.errors), planned.notes, bool(planned.stores))
+        return Answer(rows, names, stats, tuple(tally.errors),
+                      (*planned.notes, *guardrails.notes), bool(planned.stores))
 
     def _refuse(self, tree: exp.Expr) -> None:
         """Places where DuckDB keeps an expression for later: no model can be asked there."""
@@ -343,6 +347,26 @@ class Runner(Resources):
         self.views.forget()
         return Answer()
 
+    def _create_macro(self, wanted: CreateMacro, parameters: Parameters) -> Answer:
+        if parameters:
+            raise ProgrammingError("a macro cannot hold parameters of a statement")
+        if self._is_call(wanted.name) and not self.macros.knows(wanted.name):
+            raise ProgrammingError(
+                f"{wanted.name!r} is a function already: name the macro otherwise")
+        self._begin_if_waiting()
+        self.connection.execute(self.macros.create(wanted))
+        self.forget_catalog()
+        return Answer()
+
+    def opened(self, tree: exp.Expr) -> exp.Expr:
+        """The statement with views and macros of ours replaced by what they stand for."""
+        return self.macros.expand(self.views.expand(self.macros.expand(tree)))
+
+    def forget_catalog(self) -> None:
+        """What the catalog holds may have changed."""
+        self.views.forget()
+        self.macros.forget()
+
     def _described(self, query: exp.Expr) -> duckdb.DuckDBPyRelation:
         """DESCRIBE of a query over media, models or views of ours; nothing of it is run."""
         from mlsql.planner.expand import expand
@@ -350,7 +374,7 @@ class Runner(Resources):
 
         sources = self.sources()
         try:
-            resolved = sources.resolve(self.views.expand(_held(query)))
+            resolved = sources.resolve(self.opened(_held(query)))
             context = self.context()
             bound = stub(expand(resolved.this, context, Names(context)))
             return held(self.connection.sql(f"DESCRIBE {to_sql(bound)}"))
@@ -380,18 +404,6 @@ class Runner(Resources):
         from mlsql.exec.explaining import explained
 
         return explained(self, wanted, parameters, owns_transaction)
-
-
-def _reason(error: Exception, guardrails: Guardrails) -> Exception:
-    """What ended a statement: whatever was interrupted, the limit or the user did it."""
-    import duckdb
-
-    stopped = isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
-    if not stopped and not isinstance(error, (Interrupted, duckdb.InterruptException)):
-        return error
-    if isinstance(error, TimeLimit) or guardrails.timed_out:
-        return guardrails.time_limit()
-    return Interrupted("the statement was stopped; what was computed is kept")
 
 
 def _held(query: exp.Expr) -> exp.Subquery:

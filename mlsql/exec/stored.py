@@ -121,6 +121,7 @@ class Found:
     def __init__(self, count: int, kind: pa.DataType) -> None:
         self.kind = kind
         self._place = np.full(count, -1, np.int64)  # in the pieces, one behind the other
+        self._rows: list[np.ndarray] = []
         self._pieces: list[pa.Array] = []
         self._total = 0
 
@@ -131,8 +132,15 @@ class Found:
     def add(self, rows: np.ndarray, outputs: pa.Array) -> None:
         """The outputs of these rows."""
         self._place[rows] = self._total + np.arange(len(rows))
+        self._rows.append(rows)
         self._pieces.append(outputs)
         self._total += len(rows)
+
+    def as_stored(self) -> tuple[np.ndarray, pa.ChunkedArray]:
+        """The rows that are known, piece by piece, and their outputs."""
+        rows = np.concatenate([np.empty(0, np.int64), *self._rows])
+        pieces = [as_type(piece, self.kind) for piece in self._pieces]
+        return rows, pa.chunked_array(pieces, self.kind)
 
     def result(self) -> tuple[pa.Array, pa.Array]:
         """Which rows are known, and the outputs of all, in order."""

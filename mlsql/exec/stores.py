@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class OutputStore:
-    """The outputs of one model: a temporary table, and the same rows in memory.
+    """The outputs of one model: rows in memory, and a temporary view of them.
 
-    The rows in memory outlive a transaction that is rolled back; `create` puts them back.
+    DuckDB reads the rows where they lie, since outputs are large and mostly read once. They
+    outlive a transaction that is rolled back; `create` shows them again.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, store: Store) -> None:
@@ -35,22 +36,24 @@ class OutputStore:
             self._tables.append(rows.cast(self.schema))
 
     def create(self) -> None:
-        """Make the table, with every row known so far."""
+        """Make the view, of every row known so far."""
         spec = self.spec
+        self._show()
+        # Arrow has one type for what are several to DuckDB; where it is the same, no cast is left.
         self._connection.execute(
-            f"CREATE TEMP TABLE {self.name} "
-            f"(mlsql_arg {spec.input_type}, mlsql_out {spec.output_type})")
+            f"CREATE OR REPLACE TEMP VIEW {self.name} AS SELECT "
+            f"CAST(mlsql_arg AS {spec.input_type}) AS mlsql_arg, "
+            f"CAST(mlsql_out AS {spec.output_type}) AS mlsql_out FROM {self._rows_name}")
         self._connection.execute(
             f"CREATE TEMP TABLE {bad_inputs(self.name)} (mlsql_arg {spec.input_type})")
-        for table in self._tables:
-            self._insert(self.name, table)
         for table in self._bad:
             self._insert(bad_inputs(self.name), table)
 
     def drop(self) -> None:
-        """Remove the table."""
-        for table in (self.name, bad_inputs(self.name)):
-            self._connection.execute(f"DROP TABLE IF EXISTS {table}")
+        """Remove the view."""
+        self._connection.execute(f"DROP VIEW IF EXISTS {self.name}")
+        self._connection.unregister(self._rows_name)
+        self._connection.execute(f"DROP TABLE IF EXISTS {bad_inputs(self.name)}")
 
     def add_bad(self, arguments: pa.Array) -> None:
         """Inputs that the model could not use; `add` has them with NULL as their output."""
@@ -69,9 +72,8 @@ class OutputStore:
         """Add rows; the arguments must be new."""
         if len(arguments) == 0:
             return
-        table = pa.table([_plain(arguments), _plain(outputs)], schema=self.schema)
-        self._tables.append(table)
-        self._insert(self.name, table)
+        self._tables.append(pa.table([arguments, outputs], schema=self.schema))
+        self._show()
 
     def rows(self) -> pa.Table:
         """All rows."""
@@ -79,6 +81,13 @@ class OutputStore:
 
     def __len__(self) -> int:
         return sum(len(table) for table in self._tables)
+
+    @property
+    def _rows_name(self) -> str:
+        return f"{self.name}_rows"
+
+    def _show(self) -> None:
+        self._connection.register(self._rows_name, self.rows())
 
     def _insert(self, name: str, table: pa.Table) -> None:
         with registered(self._connection, "mlsql_new", table):

@@ -125,19 +125,26 @@ class Views:
         view = self._find(table) if read and not _is_cte(table) else None
         if view is None or view.definition is None:
             return False
-        query = exp.Subquery(this=parse(view.definition))
-        alias = table.args.get("alias") or exp.TableAlias()
-        if not alias.this:
-            alias.set("this", exp.to_identifier(table.name, quoted=True))
-        given = list(alias.args.get("columns") or [])
-        alias.set("columns", given + [exp.to_identifier(name, quoted=True)
-                                      for name in view.columns[len(given):]])
-        query.set("alias", alias.copy())
-        for name in ("joins", "sample", "pivots"):
-            if table.args.get(name):
-                query.set(name, table.args[name])
-        table.replace(query)
+        put_in_place(table, parse(view.definition), table.name, view.columns)
         return True
+
+
+def put_in_place(
+    table: exp.Table, query: exp.Expr, name: str, columns: tuple[str, ...]
+) -> None:
+    """Put a query where a table stood, under the table's alias or else under `name`."""
+    subquery = exp.Subquery(this=query)
+    alias = table.args.get("alias") or exp.TableAlias()
+    if not alias.this:
+        alias.set("this", exp.to_identifier(name, quoted=True))
+    given = list(alias.args.get("columns") or [])
+    alias.set("columns", given + [exp.to_identifier(column, quoted=True)
+                                  for column in columns[len(given):]])
+    subquery.set("alias", alias.copy())
+    for part in ("joins", "sample", "pivots"):
+        if table.args.get(part):
+            subquery.set(part, table.args[part])
+    table.replace(subquery)
 
 
 def written(sql: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 
 from sqlglot.errors import TokenError
@@ -12,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from mlsql.errors import ProgrammingError
 from mlsql.parser.dialect import WORDS
 
+_REMEMBERED = 8_192  # characters of a script
 _MARKERS = (TokenType.PLACEHOLDER, TokenType.QDCOLON)
 _OPENS_TRANSACTION = ("BEGIN", "START")
 _ENDS_TRANSACTION = ("COMMIT", "END", "ROLLBACK", "ABORT")
@@ -58,6 +60,16 @@ def split(script: str) -> list[Statement]:
 
     A text that cannot be read as tokens is one statement: DuckDB says what is wrong with it.
     """
+    return list(_remembered(script) if len(script) <= _REMEMBERED else _split(script))
+
+
+@lru_cache(maxsize=256)
+def _remembered(script: str) -> list[Statement]:
+    """Programs say the same thing again and again, and reading it takes a millisecond or two."""
+    return _split(script)
+
+
+def _split(script: str) -> list[Statement]:
     try:
         tokens = WORDS.tokenize(script)
     except TokenError:

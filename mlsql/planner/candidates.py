@@ -42,7 +42,7 @@ def candidates(
     """
     query = exp.Select(expressions=[exp.alias_(tried(e), name) for name, e in columns])
     if before is not None:
-        _take_sources(query, scope, before - 1)
+        _take_sources(query, scope, until=before)
         for condition in more:
             query.where(copy_of(condition), copy=False)
     elif only is not None:
@@ -83,11 +83,14 @@ def cheap(condition: exp.Expr | None) -> list[exp.Expr]:
     return [c for c in conjuncts(condition) if not calls_models(c) and not is_volatile(c)]
 
 
-def _take_sources(query: exp.Select, scope: exp.Select, join: int | None) -> None:
+def _take_sources(
+    query: exp.Select, scope: exp.Select, join: int | None = None, until: int | None = None
+) -> None:
+    """The sources joined as they are, but that of number `join`, the last one, is opened."""
     if scope.args.get("from_"):
         query.set("from_", copy_of(scope.args["from_"]))
     joins = scope.args.get("joins") or []
-    for i, node in enumerate(joins if join is None else joins[: join + 1]):
+    for i, node in enumerate(joins[:until] if join is None else joins[: join + 1]):
         copied = copy_of(node)
         if i == join or calls_models(copied.args.get("on") or exp.null()):
             for condition in _open_join(copied):

@@ -6,7 +6,8 @@ has enough:
 
     SELECT * FROM (SELECT ts, CONTAINS(frame, 'bird') AS b FROM v) WHERE ts < 9 LIMIT 3
 
-looks at frames before second 9, and at no more than it takes for three rows.
+looks at frames before second 9, and at no more than it takes for three rows. With `AND b` the
+three are of those with a bird: a condition on a model's output is judged where the model is asked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mlsql.parser.tree import copy_of, find, find_all
-from mlsql.planner.candidates import cheap
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names
 from mlsql.planner.shape import (
@@ -24,7 +24,18 @@ from mlsql.planner.shape import (
     rows_wanted,
     takes_rows_singly,
 )
-from mlsql.planner.trees import calls_models, ctes, keep, kept, nested, sources, visible_ctes
+from mlsql.planner.trees import (
+    calls_models,
+    conjuncts,
+    ctes,
+    is_volatile,
+    keep,
+    kept,
+    nested,
+    sources,
+    visible_ctes,
+)
+from mlsql.udfs.function import ModelOutput
 
 
 def hand_inward(root: exp.Expr, names: Names, context: Context) -> None:
@@ -75,16 +86,16 @@ def _hand(
 ) -> None:
     keep(inner, "unused", _unused(scope, items))
     where = scope.args.get("where")
-    known = cheap(where.this) if where is not None else []
-    wanted = [*known, *kept(scope, "demand", [])]
-    handed = [_inward(c, items) for c in wanted
+    own = conjuncts(where.this) if where is not None else []
+    wanted = [*own, *kept(scope, "demand", []), *kept(scope, "asked", [])]
+    singly = passes_rows_on(inner, context)
+    handed = [_inward(c, items, asks=singly) for c in wanted
               if names.sources_of(scope, c) == {position} and names.binds(scope, c)
-              and not nested(c)]
-    demand = [c for c in handed if c is not None]
-    keep(inner, "demand", demand)
-    whole = len(demand) == len(wanted) and \
-        (where is None or not calls_models(where))
-    if len(sources(scope)) == 1 and whole and passes_rows_on(inner, context):
+              and not nested(c) and not is_volatile(c)]
+    found = [c for c in handed if c is not None]
+    keep(inner, "demand", [c for c in found if not calls_models(c)])
+    keep(inner, "asked", [c for c in found if calls_models(c)])
+    if len(sources(scope)) == 1 and len(found) == len(wanted) and singly:
         _hand_limit(scope, inner, items, context)
 
 
@@ -164,12 +175,22 @@ def _before_stars(inner: exp.Select, names: Names) -> dict[str, exp.Expr]:
     return found
 
 
-def _inward(condition: exp.Expr, items: dict[str, exp.Expr]) -> exp.Expr | None:
-    """The condition over what its columns stand for inside; None where that asks a model."""
+def _inward(
+    condition: exp.Expr, items: dict[str, exp.Expr], asks: bool = False
+) -> exp.Expr | None:
+    """The condition over what its columns stand for inside.
+
+    None where that cannot be told, or asks a model and may not.
+    """
+    if calls_models(condition) and not asks:
+        return None
     held = exp.paren(copy_of(condition), copy=False)
     for column in list(find_all(held, exp.Column)):
         item = items.get(column.name.lower())
-        if item is None or len(column.parts) > 2 or calls_models(item) or multiplies(item):
+        if item is None or len(column.parts) > 2 or multiplies(item) or is_volatile(item) or \
+                (calls_models(item) and not asks):
             return None
         column.replace(exp.paren(copy_of(item), copy=False))
-    return held
+    # A call of a call needs a stage of its own, over all rows: nothing would end early.
+    deep = any(calls_models(call.this) for call in find_all(held, ModelOutput))
+    return None if deep else held

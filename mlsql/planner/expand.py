@@ -17,6 +17,7 @@ from mlsql.planner.trees import (
     calls_models,
     ctes,
     is_volatile,
+    names_parameter,
     nested,
     own,
     owner,
@@ -148,6 +149,8 @@ class _Expander:
     def _type(self, node: exp.Expr, scope: exp.Select | None) -> str | None:
         if isinstance(node, exp.Literal) and (type := _type_of_literal(node)):
             return type
+        if names_parameter(node):
+            return None  # to ask would be an error, and end a transaction of the user's
         if node.meta.get(_RETURNS) is not None:
             return str(node.meta[_RETURNS])
         if scope is None:
@@ -184,19 +187,52 @@ class _Expander:
             return False
         if not self._opens(scope, column):
             return False
-        meant: exp.Expr = exp.paren(copy_of(hidden[name]), copy=False)
+        if find(hidden[name], exp.Window) and column.find_ancestor(exp.Window, exp.Select) \
+                is not scope:
+            return False  # DuckDB takes one window in another by its alias only
+        opened: exp.Expr = exp.paren(copy_of(hidden[name]), copy=False)
+        meant = opened if owner(column) is scope else self._carried(opened, scope, column)
+        if meant is None:
+            return False
         if column.parent is scope:  # a whole item: it keeps its name
             meant = exp.alias_(meant, column.name, quoted=True, copy=False)
         column.replace(meant)
         return True
 
+    def _carried(
+        self, meant: exp.Expr, scope: exp.Select, column: exp.Column
+    ) -> exp.Expr | None:
+        """An expression of `scope` that means the same where a nested query names it by its alias.
+
+        None where it speaks of what a query between has under the same name.
+        """
+        between, inner = [], owner(column)
+        while inner is not None and inner is not scope:
+            between.append(inner)
+            inner = owner(inner)
+        for part in list(find_all(meant, exp.Column)):
+            if not part.table:
+                holders = [s for s in self._names.sources(scope)
+                           if s.columns is not None and part.name.lower() in s.columns]
+                if len(holders) == 1 and holders[0].name:
+                    part.set("table", exp.to_identifier(holders[0].name, quoted=True))
+            if any(self._names.is_local(query, part, doubt=False) for query in between):
+                return None
+        return meant
+
     def _reaches(self, scope: exp.Select, column: exp.Column) -> bool:
         """Whether a column in a nested query is not that query's own."""
+        below: exp.Expr = column
         inner = owner(column)
         while inner is not None and inner is not scope:
-            named = {i.alias.lower() for i in inner.expressions if isinstance(i, exp.Alias)}
-            if self._names.is_local(inner, column) or column.name.lower() in named:
+            # A source of `inner` itself, which may be what cannot be told because of the column.
+            within = _clause(below, inner) in ("from_", "joins")
+            named = set() if within else {
+                i.alias.lower() for i in inner.expressions if isinstance(i, exp.Alias)}
+            if self._names.is_local(inner, column, doubt=not within) or \
+                    column.name.lower() in named:
                 return False
+            below = inner
             inner = owner(inner)
         return inner is scope
 

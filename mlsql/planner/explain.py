@@ -73,7 +73,8 @@ def _total(rows: list[ExplainRow]) -> ExplainRow:
 def _stage(
     stage: Stage, context: Context, counts: Counts, device: str
 ) -> list[ExplainRow]:
-    early = f", ends after {stage.early.rows} that pass" if stage.early else ""
+    ends = stage.early is not None and stage.early.rows is not None
+    early = f", ends after {stage.early.rows} that pass" if stage.early and ends else ""
     memory = context.remembered(stage)
     known, source = counts.rows, "counted"
     if known is None and memory is not None:
@@ -97,7 +98,7 @@ def _reached(
     stage: Stage, context: Context, rows: int | None, memory: StageMemory | None
 ) -> int | None:
     """The candidates that are looked at before an early stop."""
-    if stage.early is None or rows is None:
+    if stage.early is None or stage.early.rows is None or rows is None:
         return rows
     if memory is not None:
         return min(rows, memory.rows)

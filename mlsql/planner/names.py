@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from mlsql.errors import Error
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import copy_of, find_all
+from mlsql.parser.tree import copy_of, find_all, walk
 from mlsql.planner.context import Column, Context
 from mlsql.planner.substitute import QUERY, TYPE
 from mlsql.planner.trees import kept, owner, sources, visible_ctes
@@ -34,7 +34,7 @@ class Names:
         self._context = context
         self._described: dict[str, Sequence[Column] | None] = {}
         # By identity, with the scope itself, so that no other comes to have the same.
-        self._settled: dict[int, tuple[exp.Select, list[Source]]] = {}
+        self._settled: dict[int, tuple[exp.Select, list[Source] | None]] = {}
 
     def sources(self, scope: exp.Select) -> list[Source]:
         """The sources of a SELECT, in order."""
@@ -43,16 +43,19 @@ class Names:
     def settle(self, scope: exp.Select, anew: bool = False) -> None:
         """The calls in the sources of a SELECT are expanded: what they hold changes no more."""
         if anew or id(scope) not in self._settled:
-            known = self._together(scope) or [self._source(scope, i, node)
-                                              for i, node in enumerate(sources(scope))]
-            self._settled[id(scope)] = (scope, known)
+            self._settled[id(scope)] = (scope, None)  # asked for when first looked at
 
-    def _each(self, scope: exp.Select) -> Iterator[Source]:
-        if id(scope) in self._settled:
-            yield from self._settled[id(scope)][1]
-        else:
-            for i, node in enumerate(sources(scope)):
-                yield self._source(scope, i, node)
+    def _each(self, scope: exp.Select) -> Iterable[Source]:
+        settled = id(scope) in self._settled
+        known = self._settled[id(scope)][1] if settled else None
+        if known is not None:
+            return known
+        each = (self._source(scope, i, node) for i, node in enumerate(sources(scope)))
+        if not settled:
+            return each
+        known = self._together(scope) or list(each)
+        self._settled[id(scope)] = (scope, known)
+        return known
 
     def _source(self, scope: exp.Select, position: int, node: exp.Expr) -> Source:
         name = _name_of(node)
@@ -85,8 +88,12 @@ class Names:
             found = self.column_type(scope, node)
             if found is not None:
                 return found
-        query = exp.Select(expressions=[exp.alias_(copy_of(node), "mlsql_t")])
-        query = around(scope, query) if sources(scope) or owner(scope) else query
+        item = exp.alias_(copy_of(node), "mlsql_t")
+        if self.binds(scope, node):  # what is around may hold the scope itself
+            query = prefix(scope)
+            query.set("expressions", [item])
+        else:
+            query = around(scope, exp.Select(expressions=[item]))
         columns = self._columns(finished(query, scope))
         return columns[0][1] if columns else None
 
@@ -101,13 +108,16 @@ class Names:
             scope = owner(scope)
         return None
 
-    def is_local(self, scope: exp.Select, column: exp.Column) -> bool:
-        """Whether a column belongs to the SELECT itself rather than to one around it."""
+    def is_local(self, scope: exp.Select, column: exp.Column, doubt: bool = True) -> bool:
+        """Whether a column belongs to the SELECT itself rather than to one around it.
+
+        `doubt` is the answer where a source may have it whose columns cannot be told.
+        """
         first = column.parts[0].name.lower()
         for source in self._each(scope):
             if len(column.parts) > 1 and first == source.name:
                 return True
-            if source.columns is None or first in source.columns:
+            if (doubt if source.columns is None else first in source.columns):
                 return True
         return False
 
@@ -221,12 +231,13 @@ def around(scope: exp.Select, query: exp.Select) -> exp.Select:
     inner = prefix(scope)
     inner.set("expressions", query.expressions)
     outer = owner(scope)
-    if outer is None or not sources(outer):
-        return inner
-    wrapped = exp.Select(expressions=[exp.column(exp.Star(), table="mlsql_l")])
-    lateral = exp.Lateral(this=exp.Subquery(this=inner),
-                          alias=exp.TableAlias(this=exp.to_identifier("mlsql_l")))
-    return around(outer, wrapped).join(lateral, copy=False)
+    while outer is not None and sources(outer):
+        lateral = exp.Lateral(this=exp.Subquery(this=inner),
+                              alias=exp.TableAlias(this=exp.to_identifier("mlsql_l")))
+        inner = prefix(outer).join(lateral, copy=False)
+        inner.set("expressions", [exp.column(exp.Star(), table="mlsql_l")])
+        outer = owner(outer)
+    return inner
 
 
 def finished(query: exp.Expr, scope: exp.Expr) -> exp.Expr:
@@ -264,7 +275,7 @@ def stub(tree: exp.Expr) -> exp.Expr:
     of each table that is still to be made, its query.
     """
     copied = copy_of(tree)
-    for node in list(copied.walk(bfs=True)):
+    for node in list(walk(copied)):
         if node.parent is None and node is not copied:
             continue  # below a node that was replaced
         changed = _stubbed(node)

@@ -42,10 +42,15 @@ class Conjunct:
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """End when `rows` rows have passed; `table` then holds what was evaluated."""
+    """End when `rows` rows (None: all) have passed; `table` then holds what was evaluated.
 
-    rows: int
+    With `certain` a limit of the statement may end it, too: what it found is part of the answer.
+    """
+
+    rows: int | None
     table: str
+    certain: bool = False
+    again: bool = False  # `rows` is the least: go on as long as the statement gives too few
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,9 @@ class Stage:
     ordered: bool = False
     early: EarlyStop | None = None
     limit: int | None = None  # rows wanted, where stopping early would be sound
+    again: bool = False  # rows that pass may be equal, of which `limit` different ones are wanted
+    singly: bool = False  # a row of its scope hangs on one candidate alone, however many come
+    certain: bool = False  # a limit of the statement may end it
     scope: exp.Select | None = field(default=None, compare=False, repr=False)
 
 

@@ -5,12 +5,13 @@ What is not proved here is left to look-up functions that record what they miss 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mlsql.parser.tree import find, find_all
+from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.candidates import candidates, cheap, tried
 from mlsql.planner.context import Context
 from mlsql.planner.dml import as_select
@@ -18,6 +19,8 @@ from mlsql.planner.names import Names
 from mlsql.planner.nodes import Conjunct, Lookup, Node, Stage, Store
 from mlsql.planner.settle import Settler
 from mlsql.planner.shape import (
+    distinct_wanted,
+    gives_rows_singly,
     has_sample,
     joins_inner,
     resolved_order,
@@ -53,6 +56,8 @@ from mlsql.planner.wanted import (
     row_calls,
 )
 from mlsql.udfs.function import ModelOutput
+
+_RECORDED_SOURCE = "a source that is itself recorded"
 
 
 @dataclass
@@ -121,8 +126,12 @@ class Peeler:
         if not joins_inner(scope):
             for number, join in enumerate(scope.args.get("joins") or []):
                 self._on(scope, number, join)
-        self._where(scope)
-        self._above_where(scope)
+                if isinstance(join.this, exp.Unnest) and calls_models(join.this):
+                    self.record(scope, _RECORDED_SOURCE)
+                    return
+        with _also_where(scope, kept(scope, "asked", [])):
+            self._where(scope)
+            self._above_where(scope)
 
     def _constants(self, source: exp.Expr, scope: exp.Select | None) -> None:
         """The calls in VALUES as a source: their arguments hang on no row."""
@@ -141,13 +150,17 @@ class Peeler:
             return "a sample of joined sources"
         if any(find(source, exp.Anonymous) is not None and is_recorded(source, self.lookups)
                for source in sources(scope)):
-            return "a source that is itself recorded"
+            return _RECORDED_SOURCE
         around = owner(scope)
         if scope.meta["correlated"] and around is not None:
             if place(scope, around) not in ("where", "expressions", "having", "qualify", "order"):
                 return "a correlated query in FROM"
             if owner(around) is not None and around.meta.get("correlated") is None:
                 return "a correlated query in a query that was not read before it"
+        if scope.meta["correlated"] and any(
+                join.args.get("on") is not None and not self.names.binds(scope, join.args["on"])
+                for join in scope.args.get("joins") or []) and not joins_inner(scope):
+            return "an outer join on what is around it"
         if any(isinstance(s, (exp.Lateral, exp.Pivot)) and calls_models(s)
                for s in sources(scope)):
             return "a model in a lateral source"
@@ -184,11 +197,17 @@ class Peeler:
             return None, ready
         # A range joins nearly everything with everything: pairs would cost more than they spare.
         side = _tied(first, [s for c, s in known if s and isinstance(c.unnest(), exp.EQ)])
-        if len(side) != 1:
+        if len(side) != 1 or self._hangs_on_others(sources(scope)[min(side)]):
             return None, ready
         own_part = [c for c, s in known if s is not None and s <= side]
         keep(scope, "tied", {**kept(scope, "tied", {}), side: own_part})
         return side, [c for c in ready if self._speaks_of(scope, c, side)]
+
+    def _hangs_on_others(self, source: exp.Expr) -> bool:
+        """Whether a source speaks, or may speak, of those before it."""
+        if isinstance(source, (exp.Lateral, exp.Unnest)):
+            return True
+        return any(self.names.is_correlated(q) for q in find_all(source, exp.Select))
 
     def _unnested(self, scope: exp.Select, number: int, join: exp.Join) -> None:
         """UNNEST(model(x)) as a source: x is of the sources before it."""
@@ -324,7 +343,11 @@ class Peeler:
             for call, root in groups:
                 builder.add([call], root)
             self._finish(scope, "HAVING", builder, [], [c for c, _ in groups], grouped=True)
-            self._substitute([call for call, _ in groups])
+            # Within a subquery DuckDB does not know an expression with one for a key of GROUP BY.
+            hard = [call for call, _ in groups if find(call.this, exp.Query)]
+            self._substitute([c for c, _ in groups if not any(c is h for h in hard)])
+            for call in hard:
+                self._record_call(call, proved=True)
         for clause in ABOVE_WHERE:
             for part in parts(scope, clause):
                 self._nested(part, correlated=True)
@@ -370,12 +393,15 @@ class Peeler:
     ) -> None:
         left = [c for c in find_all(scope, ModelOutput) if not any(c is w for w in wanted)]
         decided = not left and all(f.condition is not None for f in filters)
-        limit = stops_early(scope, self.context) if decided and join is None and not grouped \
-            and only is None else None
+        decides = decided and join is None and not grouped and only is None and self.stops
+        limit = stops_early(scope, self.context) if decides else None
+        again = distinct_wanted(scope, self.context) if decides and top is None else None
         rows = candidates(scope, builder.columns, join=join, grouped=grouped, only=only, top=top,
                           alone=self._stands_alone(scope, builder))
-        limit = None if top is not None or not self.stops else limit
-        self._add_stage(scope, where, builder, filters, rows, limit)
+        stage = self._add_stage(scope, where, builder, filters, rows)
+        self.nodes[-1] = replace(
+            stage, limit=again or (limit if top is None else None), again=again is not None,
+            singly=decides and top is None and gives_rows_singly(scope, self.context))
 
     def _stands_alone(self, scope: exp.Select, builder: StageBuilder) -> bool:
         """Whether the candidates of a correlated scope speak of nothing around it."""
@@ -385,13 +411,15 @@ class Peeler:
 
     def _add_stage(
         self, scope: exp.Select | None, where: str, builder: StageBuilder, filters: list[Conjunct],
-        rows: exp.Select, limit: int | None = None,
-    ) -> None:
+        rows: exp.Select,
+    ) -> Stage:
         first = {k for f in filters for k in f.calls}
         tail = tuple(k for k in range(len(builder.calls)) if k not in first)
         name = f"{self.prefix}_s{sum(isinstance(n, Stage) for n in self.nodes)}"
-        self.nodes.append(Stage(name, where, rows, tuple(builder.columns), tuple(builder.calls),
-                                tuple(filters), tail, limit=limit, scope=scope))
+        stage = Stage(name, where, rows, tuple(builder.columns), tuple(builder.calls),
+                      tuple(filters), tail, scope=scope)
+        self.nodes.append(stage)
+        return stage
 
     def _store(self, call: ModelOutput) -> str:
         spec = call.spec
@@ -426,6 +454,20 @@ class Peeler:
         found = look_up_call(call, lookup)
         keep(found, PROVED, proved)
         call.replace(found)
+
+
+@contextmanager
+def _also_where(scope: exp.Select, conditions: Sequence[exp.Expr]) -> Iterator[None]:
+    """Inside, WHERE holds also what the SELECT around wants of the rows; DuckDB filters there."""
+    if not conditions:
+        yield
+        return
+    where = scope.args.get("where")
+    own_part = [] if where is None else [exp.paren(where.this, copy=False)]
+    more = [exp.paren(copy_of(condition), copy=False) for condition in conditions]
+    scope.set("where", exp.Where(this=exp.and_(*own_part, *more, copy=False)))
+    yield
+    scope.set("where", exp.Where(this=own_part[0].this) if own_part else None)
 
 
 def _conditions(scope: exp.Select) -> list[exp.Expr]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from sqlglot import exp
 
 from mlsql.errors import InternalError
@@ -14,7 +17,8 @@ from mlsql.planner.driver import optimise
 from mlsql.planner.expand import expand
 from mlsql.planner.headings import name_items
 from mlsql.planner.names import Names, stub
-from mlsql.planner.nodes import Plan, Stage
+from mlsql.planner.narrow import narrow
+from mlsql.planner.nodes import Node, Plan, Stage
 from mlsql.planner.peel import Peeler
 from mlsql.planner.substitute import ARGUMENT, bad_inputs
 from mlsql.planner.trees import Query
@@ -22,11 +26,12 @@ from mlsql.udfs.function import ModelOutput
 
 
 def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
-         peels: bool = True, skips: bool = False) -> Plan:
+         peels: bool = True, skips: bool = False, limited: bool = False) -> Plan:
     """The plan of a statement whose sources are tables already. Runs no model.
 
     With peels=False every call is left to the recording look-ups: the independent check. With
     skips=True a row whose input cannot be used is lost, where the place of the call allows it.
+    limited=True says that the statement may be ended before all its candidates were looked at.
     """
     names = Names(context)
     name_items(root, context)
@@ -36,7 +41,8 @@ def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
         hand_inward(tree, names, context)
     peeler = Peeler(context, names, prefix, peels, stops=not skips)
     peeler.statement(tree)
-    planned = Plan(tuple(peeler.nodes), tree, tuple(peeler.stores.values()),
+    nodes = _ended(peeler.nodes, tree, limited, bool(peeler.lookups))
+    planned = Plan(nodes, tree, tuple(peeler.stores.values()),
                    tuple(peeler.lookups.values()), tuple(dict.fromkeys(peeler.notes)))
     finished = optimise(planned, context)
     for node in finished.nodes:
@@ -45,6 +51,8 @@ def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
         if isinstance(node, Stage) and skips:
             _lose_unusable(node)
     _check_no_call_left(finished)
+    for tree in _trees(finished):
+        narrow(tree)
     return finished
 
 
@@ -55,6 +63,24 @@ def _bind(tree: exp.Expr, context: Context) -> None:
         context.describe(sql)
     elif not isinstance(tree, exp.Pivot):
         context.bind(sql)
+
+
+def _ended(
+    nodes: Sequence[Node], tree: exp.Expr, limited: bool, recorded: bool
+) -> tuple[Node, ...]:
+    """The nodes, the last one so that it ends with what is certain, if it is the statement's own.
+
+    It alone can be gone on with once the statement has shown how many rows it gives.
+    """
+    found = []
+    for node in nodes:
+        if isinstance(node, Stage):
+            own = node is nodes[-1] and node.scope is tree and not recorded
+            again = node.again and own
+            node = replace(node, certain=own and limited and node.singly, again=again,
+                           limit=node.limit if again or not node.again else None)
+        found.append(node)
+    return tuple(found)
 
 
 def _see_evaluated_only(stage: Stage) -> None:
@@ -84,6 +110,10 @@ def _lose_unusable(stage: Stage) -> None:
 
 def _check_no_call_left(plan: Plan) -> None:
     """A call forgotten in a tree would run as who knows what: better to stop here."""
-    trees = [plan.final] + [n.rows if isinstance(n, Stage) else n.query for n in plan.nodes]
-    if any(find(tree, ModelOutput) is not None for tree in trees):
+    if any(find(tree, ModelOutput) is not None for tree in _trees(plan)):
         raise InternalError("a model call was left in the plan")
+
+
+def _trees(plan: Plan) -> list[exp.Expr]:
+    """What DuckDB is to run of a plan."""
+    return [plan.final] + [n.rows if isinstance(n, Stage) else n.query for n in plan.nodes]

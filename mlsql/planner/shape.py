@@ -158,6 +158,28 @@ def stops_early(scope: exp.Select, context: Context) -> int | None:
     return rows
 
 
+def gives_rows_singly(scope: exp.Select, context: Context) -> bool:
+    """Whether each row of a SELECT is certain once its own source row is known."""
+    if scope.args.get("limit") is not None or scope.args.get("offset") is not None:
+        return (stops_early(scope, context) or distinct_wanted(scope, context)) is not None
+    return not scope.meta.get("correlated") and (
+        passes_rows_on(scope, context, ends=False) or _is_distinct(scope, context))
+
+
+def distinct_wanted(scope: exp.Select, context: Context) -> int | None:
+    """How many rows SELECT DISTINCT … LIMIT gives, where any that are found will do."""
+    rows = _number(scope.args.get("limit"))
+    return rows if scope.args.get("order") is None and _is_distinct(scope, context) else None
+
+
+def _is_distinct(scope: exp.Select, context: Context) -> bool:
+    """Whether a SELECT is one of single rows, but for leaving out those that are equal."""
+    distinct = scope.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is not None or scope.meta.get("correlated"):
+        return False
+    return takes_rows_singly(scope, context, ends=False, distinct=True)
+
+
 def top_rows(scope: exp.Select, context: Context) -> int | None:
     """How many rows LIMIT leaves of an order, where the rest of them need no further item."""
     rows, order = rows_wanted(scope, context)
@@ -195,10 +217,16 @@ def multiplies(item: exp.Expr) -> bool:
     return find(item, exp.Unnest, exp.Explode) is not None
 
 
-def takes_rows_singly(scope: exp.Select, context: Context, ends: bool = True) -> bool:
-    """Whether what a SELECT makes of a row (one row, or several) hangs on that row alone."""
-    if any(scope.args.get(k) for k in ("distinct", "qualify", "having", "group", "windows",
-                                       "sample")):
+def takes_rows_singly(
+    scope: exp.Select, context: Context, ends: bool = True, distinct: bool = False
+) -> bool:
+    """Whether what a SELECT makes of a row (one row, or several) hangs on that row alone.
+
+    With `distinct` it may leave out rows that are equal.
+    """
+    if any(scope.args.get(k) for k in ("qualify", "having", "group", "windows", "sample")):
+        return False
+    if scope.args.get("distinct") is not None and not distinct:
         return False
     if ends and (not _plain_end(scope) or scope.args.get("order") is not None):
         return False

@@ -11,7 +11,7 @@ from mlsql.parser.dialect import to_sql
 from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.guards import guards
 from mlsql.planner.nodes import Conjunct, ModelCall
-from mlsql.planner.trees import as_written, calls_models, disjuncts, is_volatile
+from mlsql.planner.trees import as_written, calls_models, disjuncts, is_volatile, names_parameter
 from mlsql.udfs.function import ModelOutput
 
 Needs = tuple[exp.Expr, ...]
@@ -107,7 +107,7 @@ class StageBuilder:
             return None  # a part of the comparison before it
         if not find(node, exp.Column, exp.Subquery, exp.Exists, exp.Parameter):
             return copy_of(node) if self._may_stand(node, deep=True) else None
-        if _free_of_lambdas(node) and _is_value(node):
+        if not names_parameter(node) and _is_value(node):
             return exp.column(self.column(node, "x"))
         return self._rebuilt(node) if self._may_stand(node) else None
 
@@ -167,15 +167,6 @@ def spelt(node: exp.Expr) -> str:
 
 def _children(node: exp.Expr) -> list[exp.Expr]:
     return list(node.iter_expressions())
-
-
-def _free_of_lambdas(node: exp.Expr) -> bool:
-    """Whether an expression uses no parameter of a lambda around it."""
-    around = node.find_ancestor(exp.Lambda, exp.Comprehension)
-    if around is None:
-        return True
-    parameters = {p.name for p in around.expressions}
-    return not any(i.name in parameters for i in find_all(node, exp.Identifier))
 
 
 def _is_value(node: exp.Expr) -> bool:

@@ -61,8 +61,10 @@ def _typed(node: exp.Expr, call: ModelOutput) -> exp.Expr:
 def allows_subquery(call: ModelOutput) -> bool:
     """Whether DuckDB takes a subquery in the place where a call stands."""
     if call.find_ancestor(exp.Lambda, exp.Comprehension, exp.WithinGroup, exp.Unnest, exp.Explode,
-                          exp.Pivot, exp.Returning) is not None:
+                          exp.Pivot, exp.Returning, exp.Try) is not None:
         return False
+    if find(call.this, exp.PositionalColumn) is not None:
+        return False  # #1 is of the sources right there
     window = call.find_ancestor(exp.Window)
     if window is not None and window.args.get("spec") is not None:
         return False  # DuckDB cannot copy a subquery that stands by a frame

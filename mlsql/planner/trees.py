@@ -90,6 +90,17 @@ def calls_models(node: exp.Expr) -> bool:
     return find(node, ModelOutput) is not None
 
 
+def names_parameter(node: exp.Expr) -> bool:
+    """Whether an expression uses a parameter of a lambda or list comprehension around it."""
+    parameters: set[str] = set()
+    around = node.find_ancestor(exp.Lambda, exp.Comprehension)
+    while around is not None:
+        given = around.expressions if isinstance(around, exp.Lambda) else [around.expression]
+        parameters |= {p.name for p in given}
+        around = around.find_ancestor(exp.Lambda, exp.Comprehension)
+    return any(i.name in parameters for i in find_all(node, exp.Identifier))
+
+
 def is_volatile(node: exp.Expr) -> bool:
     """Whether an expression may give another value when it is evaluated again."""
     found = find_all(node, exp.Rand, exp.Uuid, exp.TableSample, exp.Anonymous)

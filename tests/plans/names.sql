@@ -39,6 +39,7 @@ final: SELECT m0["X y"] AS "F" FROM (SELECT x AS "X y" FROM t) WHERE (m0["X y"])
 
 # a star that hides a call
 SELECT * FROM (SELECT *, big(x) AS b FROM t) WHERE b;
-s0 SELECT: SELECT DISTINCT x AS a0 FROM t
+s0 WHERE: SELECT DISTINCT x AS a0 FROM t
   out_0 = big(a0)
+  accept ((((out_0))))
 final: SELECT * FROM (SELECT *, m0[x] AS b FROM t) WHERE b

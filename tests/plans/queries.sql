@@ -35,8 +35,9 @@ final: SELECT x, (SELECT MAX(m0[y]) AS "max(sq(y))" FROM u WHERE u.y <= t.y) AS 
 
 # a CTE that is filter and project only
 WITH a AS (SELECT x, sq(x) AS f FROM t WHERE y = 1) SELECT big(x) FROM a WHERE f > 3;
-s0 SELECT: SELECT DISTINCT x AS a0 FROM t WHERE y = 1
+s0 WHERE: SELECT DISTINCT x AS a0 FROM t WHERE y = 1
   out_0 = sq(a0)
+  accept ((out_0) > 3)
 s1 SELECT: WITH a AS (SELECT x, m0[x] AS f FROM t WHERE y = 1) SELECT DISTINCT x AS a0 FROM a WHERE f > 3
   out_0 = big(a0)
 final: WITH a AS (SELECT x, m0[x] AS f FROM t WHERE y = 1) SELECT m1[x] AS "big(x)" FROM a WHERE f > 3
@@ -57,8 +58,9 @@ final: SELECT m0[x] AS "sq(x)" FROM (SELECT * FROM rows0)
 
 # an aggregate over a derived table that asks
 SELECT sum(f) FROM (SELECT sq(x) AS f FROM t) WHERE f > 3;
-s0 SELECT: SELECT DISTINCT x AS a0 FROM t
+s0 WHERE: SELECT DISTINCT x AS a0 FROM t
   out_0 = sq(a0)
+  accept ((((out_0) > 3)))
 final: SELECT SUM(f) AS "sum(f)" FROM (SELECT m0[x] AS f FROM t) WHERE f > 3
 
 # UNION ALL, each part for itself

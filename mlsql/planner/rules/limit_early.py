@@ -1,4 +1,4 @@
-"""limit_early: a stage under LIMIT takes rows in the query's order and ends with enough."""
+"""limit_early: a stage under a limit takes rows in the query's order and ends with enough."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def limit_early(stage: Stage, context: Context) -> Stage:
     Rows are numbered in the query's own ORDER BY; where no condition asks a model, only the rows
     that LIMIT lets through are taken at all.
     """
-    if stage.limit is None or stage.scope is None:
+    if stage.scope is None or (stage.limit is None and not stage.certain):
         return stage
     inner = copy_of(stage.rows)
     inner.set("distinct", None)
-    window = exp.Window(this=exp.RowNumber(), order=resolved_order(stage.scope))
+    order = None if stage.limit is None or stage.again else resolved_order(stage.scope)
+    window = exp.Window(this=exp.RowNumber(), order=order)
     inner.select(exp.alias_(window, "mlsql_n"), append=True, copy=False)
-    if not stage.filters:
+    if not stage.filters and stage.limit is not None and not stage.again:
         inner.set("order", exp.Order(expressions=[exp.column("mlsql_n")]))
         inner.set("limit", exp.Limit(expression=exp.Literal.number(stage.limit)))
     names = [name for name, _ in stage.columns]
@@ -32,7 +33,8 @@ def limit_early(stage: Stage, context: Context) -> Stage:
     outer = outer.group_by(*names).order_by("mlsql_n")
     with_ = inner.args.get("with_")
     return replace(stage, rows=_hoisted(outer, with_),
-                   early=EarlyStop(stage.limit, f"{stage.name}_e"))
+                   early=EarlyStop(stage.limit, f"{stage.name}_e", stage.certain,
+                                   stage.again))
 
 
 def _hoisted(outer: exp.Select, with_: exp.With | None) -> exp.Select:
