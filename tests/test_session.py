@@ -212,6 +212,15 @@ def test_transactions(s: Asking) -> None:
     assert s.value("SELECT max(sq(x)) FROM t") == 10000
 
 
+def test_set_variable(s: Asking) -> None:
+    result = s.run("SET VARIABLE v = sq(3) + 1")
+    assert result.description is None and result.stats.calls == 1
+    assert s.rows("SELECT getvariable('v'), typeof(getvariable('v')), sq(getvariable('v'))") == [
+        (10, "BIGINT", 100)]
+    s.run("SET VARIABLE w = (SELECT list(sq(x) ORDER BY x) FROM range(3) t(x))")
+    assert s.value("SELECT getvariable('w')") == [0, 1, 4]
+
+
 def test_a_statement_of_a_transaction_does_not_end_it(s: Asking) -> None:
     s.run("CREATE TABLE t AS SELECT 5 AS x")
     s.run("BEGIN; INSERT INTO t VALUES (7)")

@@ -26,7 +26,7 @@ from mlsql.exec.tables import table_functions
 from mlsql.foreign import held, placed, translated
 from mlsql.parser.accuracy import Accuracy, has_accuracy, split_accuracy
 from mlsql.parser.dialect import located, parse, to_sql
-from mlsql.parser.macros import CreateMacro, read_create_macro
+from mlsql.parser.macros import read_create_macro
 from mlsql.parser.model_statements import DropModel, is_model_statement, read_model_statement
 from mlsql.parser.parameters import Parameters, bind
 from mlsql.parser.statements import Explain, Statement, one
@@ -77,13 +77,14 @@ class Runner(Resources):
 
     def concerns(self, statements: Iterable[Statement]) -> bool:
         """Whether DuckDB alone cannot answer one of the statements."""
-        return any(s.mentions(self._is_name, self._is_call) or _is_ours(s) or has_accuracy(s)
+        return any(s.mentions(self._is_name, self.is_call) or _is_ours(s) or has_accuracy(s)
                    for s in statements)
 
     def _is_name(self, word: str) -> bool:
         return is_media_file(word) or self.views.knows(word)
 
-    def _is_call(self, word: str) -> bool:
+    def is_call(self, word: str) -> bool:
+        """Whether a word before a parenthesis is a function of ours."""
         name = word.upper()
         return (name in functions() or name in READERS or name in self.table_functions
                 or self.registry.own(word) is not None or self.macros.knows(word))
@@ -102,7 +103,7 @@ class Runner(Resources):
         if taken or self.context().function_type(spec.name) is not None:
             raise ProgrammingError(f"{spec.name!r} is a function already: name the model otherwise")
 
-    def _begin_if_waiting(self) -> None:
+    def begin_if_waiting(self) -> None:
         """Begin the transaction in which what a statement writes is to wait for a commit."""
         if self.leaves_open and not self.left_open:
             self.connection.execute("BEGIN TRANSACTION")
@@ -110,7 +111,7 @@ class Runner(Resources):
 
     def plain(self, statement: Statement, parameters: Parameters) -> Answer:
         """A statement that DuckDB runs as it came."""
-        self._begin_if_waiting()
+        self.begin_if_waiting()
         if statement.words(1)[:1] and statement.words(1)[0] in _CHANGES_CATALOG:
             self.forget_catalog()
             self.models.forget()
@@ -149,9 +150,13 @@ class Runner(Resources):
             return self._change_model(statement, parameters)
         if _is_ours(statement):
             return self._show(statement)
+        from mlsql.exec.definitions import create_macro, create_view, set_variable
+
+        if statement.words(2) == ["SET", "VARIABLE"]:
+            return set_variable(self, statement, parameters, owns_transaction)
         macro = read_create_macro(statement)
         if macro is not None:
-            return self._create_macro(macro, parameters)
+            return create_macro(self, macro, parameters)
         text, accuracy = split_accuracy(statement)
         statement = statement if accuracy is None else one(text)
         tree = bind(self._parsed(text), parameters)
@@ -160,12 +165,12 @@ class Runner(Resources):
         if isinstance(tree, _NAMES_ONLY) or _describes_table(tree):
             return self.plain(statement, parameters)
         if isinstance(tree, exp.Describe):
-            return Answer(self._described(tree.this))
+            return Answer(self.described(tree.this))
         if accuracy is not None and isinstance(tree, exp.Create) and tree.kind == "VIEW":
             raise NotSupportedError("a view cannot hold an accuracy clause: "
                                     "give it with the query that reads the view")
         if isinstance(tree, exp.Create) and tree.kind == "VIEW":
-            return self._create_view(tree, parameters)
+            return create_view(self, tree, parameters)
         if accuracy is not None and not self._asks(tree):
             warnings.warn("the accuracy clause is of no use: no model is asked", Warning,
                           stacklevel=2)
@@ -308,7 +313,7 @@ class Runner(Resources):
 
     def _asks(self, tree: exp.Expr) -> bool:
         """Whether a statement calls a function of ours."""
-        return any(self._is_call(call.name) for call in tree.find_all(exp.Anonymous))
+        return any(self.is_call(call.name) for call in tree.find_all(exp.Anonymous))
 
     def _parsed(self, text: str) -> exp.Expr:
         """The tree of a statement; where it is none, what DuckDB's own parser says of it."""
@@ -338,26 +343,6 @@ class Runner(Resources):
         if isinstance(tree.this, exp.Select) and not isinstance(tree, exp.Describe):
             tree.set("this", tree.this.subquery())
 
-    def _create_view(self, tree: exp.Create, parameters: Parameters) -> Answer:
-        if parameters:
-            raise ProgrammingError("a view cannot hold parameters")
-        columns = [(row[0], row[1]) for row in self._described(tree.expression).fetchall()]
-        self._begin_if_waiting()
-        self.connection.execute(self.views.create(tree, columns, to_sql(tree.expression)))
-        self.views.forget()
-        return Answer()
-
-    def _create_macro(self, wanted: CreateMacro, parameters: Parameters) -> Answer:
-        if parameters:
-            raise ProgrammingError("a macro cannot hold parameters of a statement")
-        if self._is_call(wanted.name) and not self.macros.knows(wanted.name):
-            raise ProgrammingError(
-                f"{wanted.name!r} is a function already: name the macro otherwise")
-        self._begin_if_waiting()
-        self.connection.execute(self.macros.create(wanted))
-        self.forget_catalog()
-        return Answer()
-
     def opened(self, tree: exp.Expr) -> exp.Expr:
         """The statement with views and macros of ours replaced by what they stand for."""
         return self.macros.expand(self.views.expand(self.macros.expand(tree)))
@@ -367,7 +352,7 @@ class Runner(Resources):
         self.views.forget()
         self.macros.forget()
 
-    def _described(self, query: exp.Expr) -> duckdb.DuckDBPyRelation:
+    def described(self, query: exp.Expr) -> duckdb.DuckDBPyRelation:
         """DESCRIBE of a query over media, models or views of ours; nothing of it is run."""
         from mlsql.planner.expand import expand
         from mlsql.planner.names import Names, stub
