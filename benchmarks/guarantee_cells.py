@@ -30,6 +30,7 @@ from mlsql.planner.estimate.precision_search import PrecisionSearch
 from mlsql.planner.estimate.recall import RecallSearch
 from mlsql.planner.estimate.sampling import UniformOrder, importance_draws, uniform_order
 from mlsql.planner.estimate.topk import TopKSearch
+from mlsql.planner.estimate.total import TotalBound
 from mlsql.planner.estimate.variate import fit_variate, variate_offsets
 from mlsql.planner.estimate.weighted import WeightedSearch, stratum_chances
 
@@ -76,6 +77,7 @@ def selections() -> Iterator[Cell]:
     methods: dict[str, tuple[Callable[[Scored, Rng], Trial], bool]] = {
         "recall, uniform labels": (recall_uniform, True),
         "recall, uniform labels, the fewest": (recall_fewest, True),
+        "recall, every row checked": (recall_checked, True),
         "recall, importance draws, betting": (recall_importance, True),
         "recall, SUPG's published rule": (recall_supg, False),
         "precision, betting": (precision_betting, True),
@@ -111,6 +113,33 @@ def recall_uniform(table: Scored, rng: Rng, positives: int = 60, total: float = 
     chosen = search.selection()
     returned = np.concatenate([chosen.positives, chosen.unchecked])
     return _recalled(table, returned, chosen.labels, chosen.threshold == -np.inf)
+
+
+def recall_checked(table: Scored, rng: Rng) -> Trial:
+    """Rows labelled by descending score and samples of the rest in turns, until TotalBound proves.
+
+    The rows that are returned are the positives among those with a label.
+    """
+    size = len(table.scores)
+    bound_, seen = TotalBound(size, DELTA), np.zeros(size, bool)
+    by_score = np.argsort(-np.nan_to_num(table.scores, nan=2.0), kind="stable")
+    step, found = max(20, size // 50), 0
+    while not seen.all() and found < TARGET * bound_.at_most:
+        seen[by_score[~seen[by_score]][:step]] = True
+        before, found = found, int(table.labels[seen].sum())
+        if found > 1.02 * before or found >= TARGET * bound_.at_most:
+            continue
+        left = np.flatnonzero(~seen)
+        bound_.begin(found, len(left), max(step, len(left) // 8))
+        sample = left[uniform_order(len(left), rng)]
+        for at in bound_.sizes:
+            seen[sample[:at]] = True
+            bound_.look(int(table.labels[sample[:at]].sum()))
+            found = int(table.labels[seen].sum())
+            if found >= TARGET * bound_.at_most:
+                break
+    returned = np.flatnonzero(seen & table.labels.astype(bool))
+    return _recalled(table, returned, int(seen.sum()), bool(seen.all()))
 
 
 def recall_importance(table: Scored, rng: Rng) -> Trial:

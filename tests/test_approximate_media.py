@@ -10,15 +10,12 @@ import pytest
 
 import mlsql
 from mlsql.errors import MediaError
+from mlsql.exec.approximate.calibration import calibrated, drawn_chance
 from mlsql.exec.approximate.field import Track, guess
-from mlsql.exec.approximate.labelling import (
-    Labels,
-    _prove,
-    calibrated,
-    label_until_proved,
-    proof_labels,
-)
+from mlsql.exec.approximate.labelling import _prove, label_until_proved
+from mlsql.exec.approximate.labels import Labels
 from mlsql.planner.approximate_score import Atom
+from mlsql.planner.estimate.total import TotalBound, proof_labels
 
 RNG = np.random.default_rng(3)
 FILES, LONG = 10, 300
@@ -92,6 +89,12 @@ def test_an_inverted_guess_costs_labels_and_not_the_promise() -> None:
 def test_a_proof_of_rare_rows_takes_a_share_of_the_rest() -> None:
     # (1 - f)^(m+1) <= 0.05 with m = 5 of 51: 39 in a hundred, whatever the proxy.
     assert 0.3 < proof_labels(46, 0, 14_000, 0.9, 0.05) / 14_000 < 0.5
+
+
+@pytest.mark.parametrize(("op", "bound", "chances"), [
+    (">=", 0.5, [0.2, 0.9]), ("<", 1, [0.8, 0.1]), ("=", 0, [0.8, 0.1]), ("<>", 2, [1, 1])])
+def test_chances_of_values_that_are_0_or_1(op: str, bound: float, chances: list[float]) -> None:
+    assert drawn_chance(Atom(0, op, bound), np.array([0.2, 0.9]), 0.01) == pytest.approx(chances)
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +174,33 @@ def test_features_that_cannot_be_made_cost_a_note(
     assert len({row for (row,) in found.fetchall()} & truth) >= 0.8 * len(truth)
 
 
+def test_features_are_made_only_where_neighbours_explain_little(
+    video: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlsql.exec.approximate.features as features
+
+    made: list[int] = []
+
+    def constant(values: Any, *_: Any) -> np.ndarray:
+        made.append(len(values))
+        return np.zeros((len(values), 2), np.float32)
+
+    monkeypatch.setattr(features, "features_of", constant)
+    s = Looking()
+    sql = f"SELECT frame_id FROM '{video}' WHERE"
+    s.run(f"{sql} bright(frame) RECALL TARGET 80% UNCHECKED")
+    assert made == []  # brightness rises and falls slowly
+    noise = np.random.default_rng(5)
+
+    def coin(pictures: list[Any]) -> list[bool]:
+        return (noise.random(len(pictures)) < 0.5).tolist()
+
+    s.session.register_model(coin, name="coin", task="predict", input="image",
+                             output="BOOLEAN")
+    found = s.run(f"{sql} coin(frame) RECALL TARGET 80% UNCHECKED")
+    assert made == [600] and any("constant" in said for said in found.warnings)
+
+
 def test_features_are_kept_under_the_content(
     video: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +227,7 @@ def test_a_mean_over_the_demo_video_with_the_real_detector(bikes: Path) -> None:
     assert any("count_cap" in said for said in found.warnings)
 
 
-def test_a_proof_that_grows_keeps_its_promise_where_just_too_much_is_hidden() -> None:
+def test_a_sample_that_grows_keeps_its_promise_where_just_too_much_is_hidden() -> None:
     misses, trials = 0, 400
     for seed in range(trials):
         truth = np.zeros(3000, bool)
@@ -205,8 +235,7 @@ def test_a_proof_that_grows_keeps_its_promise_where_just_too_much_is_hidden() ->
         labels = Labels(lambda rows, t=truth: np.stack([t[rows], t[rows]], 1).astype(float),
                         3000, Atom(0, ">=", 1.0), Track(np.full(3000, -1), np.zeros(3000)))
         labels.look(np.arange(300))
-        proof = _prove(labels, 300, 0.9, [0.05, 0.03, 0.02], np.random.default_rng(seed),
-                       lambda count: count)
-        assert proof is not None
-        misses += proof.recall >= 0.9 and labels.found < 0.9 * 337
-    assert misses <= 0.1 * trials + 3 * (0.09 * trials) ** 0.5
+        bound = TotalBound(3000, 0.1)
+        _prove(labels, bound, 300, 0.9, np.random.default_rng(seed), lambda count: count)
+        misses += bound.at_most < 337
+    assert 0 < misses <= 0.1 * trials + 3 * (0.09 * trials) ** 0.5

@@ -57,6 +57,7 @@ from mlsql.planner.estimate.sampling import (
     uniform_order,
 )
 from mlsql.planner.estimate.topk import TopKSearch, inflation
+from mlsql.planner.estimate.total import TotalBound
 from mlsql.planner.estimate.variate import combined_scores, fit_variate, variate_offsets
 from mlsql.planner.estimate.weighted import WeightedSearch, stratum_chances
 
@@ -515,6 +516,25 @@ def test_precision_search_by_bets() -> None:
     assert lies.selection().threshold == math.inf and not len(lies.selection().unchecked)
 
 
+def test_labels_for_a_lower_threshold_settle_those_above_it_and_the_promise_holds() -> None:
+    labels, misses = {0: 0, 3: 0}, 0
+    for seed in range(60):
+        rng = np.random.default_rng((9, seed))
+        scores = rng.random(3000)
+        truth = rng.random(3000) < np.clip(0.3 + scores, 0, 1)  # precise enough from .6 up or so
+        grid = np.array([0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+        for aim in labels:
+            search = PrecisionSearch(scores, 0.9, 0.05, np.random.default_rng(seed), grid=grid,
+                                     aim=aim, patience=250)
+            while len(rows := search.ask(100)):
+                search.tell(truth[rows])
+            found = search.selection()
+            got = np.union1d(found.positives, found.unchecked)
+            misses += bool(len(got)) and truth[got].mean() < 0.9
+            labels[aim] += search.labels
+    assert labels[3] < labels[0] and misses <= 12
+
+
 def test_precision_of_a_small_table_is_certain_once_enough_are_found() -> None:
     search = PrecisionSearch(np.linspace(0, 1, 20), 0.9, 0.05, rng())
     while len(search.ask(1)):
@@ -564,3 +584,38 @@ def test_a_wrong_calibration_raises_an_alarm_while_running() -> None:
     before = search.inflation
     search.tell(values[search.ask(20)])
     assert search.alarms > 0 and search.inflation > before
+
+
+def test_a_bound_of_the_total_holds_while_rows_are_labelled_between_the_samples() -> None:
+    size, delta, trials, misses, narrow = 600, 0.1, 300, 0, 0
+    for seed in range(trials):
+        rng = np.random.default_rng((5, seed))
+        truth = np.zeros(size, bool)
+        truth[rng.permutation(size)[:60]] = True
+        bound, seen = TotalBound(size, delta), np.zeros(size, bool)
+        for _ in range(4):
+            # Searched in between, by someone who sees half of what is there.
+            some = rng.permutation(np.flatnonzero(~seen & truth))[:4]
+            seen[np.union1d(some, rng.permutation(np.flatnonzero(~seen))[:10])] = True
+            order = rng.permutation(np.flatnonzero(~seen))
+            bound.begin(int(truth[seen].sum()), len(order), 50)
+            for at in bound.sizes:
+                bound.look(int(truth[order[:at]].sum()))
+            seen[order[:bound.sizes[-1]]] = True
+        misses += bound.at_most < 60
+        narrow += bound.at_most < 100
+    assert misses <= trials * delta and narrow > trials / 2
+
+
+def test_the_bound_of_a_total_is_the_exact_test_and_stays_when_a_sample_says_less() -> None:
+    bound = TotalBound(14_000, 0.05)
+    assert bound.next_delta == pytest.approx(0.05 * 0.75 * 0.8)
+    bound.begin(51, 13_949, 6400)
+    bound.look(0)
+    # (1 - f)^(m + 1) <= 0.03: five that are hidden would show.
+    assert bound.at_most == 51 + marked_at_most(0, 13_949, 6400, 0.03) < 57
+    before = bound.at_most
+    bound.begin(51, 7549, 10)
+    bound.look(0)
+    assert bound.at_most == before
+    assert bound.next_delta == pytest.approx(0.05 * 0.06 * 0.8)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from mlsql.errors import Interrupted, TimeLimit
-from mlsql.exec.approximate.anchors import RANGE, Choice, anchor_rows, choose, pilot_rows
-from mlsql.exec.approximate.field import Guess, Kernel, Track, guess
+from mlsql.exec.approximate.anchors import PILOT, RANGE, Choice, anchor_rows, choose, pilot_rows
+from mlsql.exec.approximate.field import Guess, Track, fitted_kernel, guess
 from mlsql.exec.approximate.oracle import Oracle
 from mlsql.exec.approximate.targets import Targets
 from mlsql.planner.approximate import Aggregates
 from mlsql.planner.approximate_items import Estimated
 from mlsql.planner.estimate.mean import Known, MeanSearch
+from mlsql.planner.estimate.predict import labels_for_mean
 from mlsql.planner.estimate.variate import fit_variate, variate_offsets
 
 Floats = NDArray[np.float64]
@@ -23,9 +24,11 @@ Rows = NDArray[np.int64]
 Span = tuple[float, float]
 
 _LEAST_ROUND = 32
+_FIRST_ROUND = 0.7  # of the draws expected: the interval is narrow enough before them, if lucky
 # The range of a count is mostly unused; ½, the common choice, would leave bets on it too small.
 _STAKE = 0.9
 _FOR_PRIOR = 30
+_ENOUGH = 2  # times as many known rows as a pilot has: there is no need of one
 _PRIOR_WEIGHT = 10.0
 
 
@@ -113,24 +116,34 @@ def prepare(
             or groups[0].error <= 0:
         return _plain(oracle, groups, targets, known, rng)
     group = groups[0]
-    free = np.setdiff1d(np.arange(oracle.size), known)
-    pilot = pilot_rows(track, free, rng)
-    pilot = pilot[:oracle.limited(len(pilot), targets.oracle_limit)]
-    known = np.union1d(known, pilot)
+    known = np.union1d(known, _pilot(oracle, track, targets, known, rng))
     values, passed = group.told(oracle.ask(known)[:, group.column])
     if passed is not None:  # rows that do not count: no variate speaks of them
         return _plain(oracle, groups, targets, known, rng)
     error = _absolute(group, values, targets)
-    kernel = guess(track, known, values).kernel
-    choice = choose(kernel, track, group.span[1] - group.span[0], error, group.delta,
-                    oracle.size)
-    if choice.step is None:
-        return _narrowed(oracle, track, group, known, choice, kernel, error, targets)
+    guessed = guess(track, known, values) if track.has_neighbours else None
+    choice = choose(guessed.kernel if guessed else fitted_kernel(track, known, values), track,
+                    group.span[1] - group.span[0], error, group.delta, oracle.size)
+    method = _narrowed(oracle, group, known, guessed, replace(choice, step=None), error)
+    if choice.step is None or method.expected <= choice.labels:
+        return method  # what is known already serves for anchors
     anchors = anchor_rows(track, choice.step)
     anchors = anchors[:len(anchors) if targets.oracle_limit is None else
                       oracle.limited(len(anchors), targets.oracle_limit)]
     known = np.union1d(known, anchors)
-    return _narrowed(oracle, track, group, known, choice, None, error, targets)
+    values, _ = group.told(oracle.ask(known)[:, group.column])
+    return _narrowed(oracle, group, known, guess(track, known, values), choice, error)
+
+
+def _pilot(
+    oracle: Oracle, track: Track, targets: Targets, known: Rows, rng: np.random.Generator
+) -> Rows:
+    """Rows that tell how values vary; none where enough is known already."""
+    if len(known) >= _ENOUGH * PILOT:
+        return known[:0]
+    free = np.setdiff1d(np.arange(oracle.size), known)
+    pilot = pilot_rows(track, free, rng)
+    return pilot[:oracle.limited(len(pilot), targets.oracle_limit)]
 
 
 def _absolute(group: Group, values: Floats, targets: Targets) -> float:
@@ -148,30 +161,25 @@ def _plain(
 
 
 def _narrowed(
-    oracle: Oracle, track: Track, group: Group, known: Rows, choice: Choice,
-    kernel: Kernel | None, error: float, targets: Targets,
+    oracle: Oracle, group: Group, known: Rows, guessed: Guess | None, choice: Choice, error: float,
 ) -> Method:
-    """With anchors, or as many known rows as may serve for them: neighbours as control variate."""
-    from mlsql.planner.estimate.predict import labels_for_mean
-
+    """Draws with neighbours as control variate, or without where they do not pay."""
     values, _ = group.told(oracle.ask(known)[:, group.column])
-    guessed = guess(track, known, values) if track.has_neighbours else None
     span = group.span[1] - group.span[0]
     rest = oracle.size - len(known)
     plain = labels_for_mean(float(np.var(values)), RANGE * span, error, group.delta, rest)
-    if guessed is None or guessed.explained <= 0.1:
-        return Method("uniform draws without replacement, betting confidence sequence", "none",
-                      round(plain), known, None, round(choice.plain), None)
-    left = float(np.var(values)) * (1 - guessed.explained)
-    expected = labels_for_mean(left, RANGE * 1.3 * span, error, group.delta, rest)
-    if expected > plain:
-        return Method("uniform draws without replacement, betting confidence sequence", "none",
-                      round(plain), known, None, round(choice.plain), None)
+    words = "uniform draws without replacement, betting confidence sequence"
+    expected = np.inf
+    if guessed is not None and guessed.explained > 0.1:
+        # By distances to what is known: known rows may lie closer to each other than to the rest.
+        left = float(np.mean(np.delete(guessed.deviation, known) ** 2)) if rest else 0.0
+        expected = labels_for_mean(left, RANGE * 1.3 * span, error, group.delta, rest)
+    if guessed is None or expected > plain:
+        return Method(words, "none", round(plain), known, None, round(choice.plain), None)
     every = f"an anchor every {choice.step} rows" if choice.step else "the rows known before"
     return Method(
-        f"control variate from neighbours in time ({every}), uniform draws without replacement, "
-        "betting confidence sequence", "neighbours", round(expected), known, guessed,
-        round(choice.plain), choice.step)
+        f"control variate from neighbours in time ({every}), {words}", "neighbours",
+        round(expected), known, guessed, round(choice.plain), choice.step)
 
 
 def start(group: Group, oracle: Oracle, method: Method, targets: Targets, seed: int) -> None:
@@ -264,7 +272,7 @@ def _round(
 def _size(group: Group, expected: int | None) -> int:
     assert group.search is not None
     if expected:
-        return max(_LEAST_ROUND, round(0.8 * expected))
+        return max(_LEAST_ROUND, round(_FIRST_ROUND * expected))
     if group.search.beyond:
         return len(group.rows)
     try:
@@ -272,7 +280,7 @@ def _size(group: Group, expected: int | None) -> int:
     except (ValueError, OverflowError, ZeroDivisionError):
         more = 4 * _LEAST_ROUND
     drawn = group.search.estimate().labels
-    return max(_LEAST_ROUND, min(more, max(4 * _LEAST_ROUND, drawn)))
+    return max(_LEAST_ROUND, drawn // 20, min(more, max(4 * _LEAST_ROUND, drawn)))
 
 
 def _publish(oracle: Oracle, groups: list[Group], targets: Targets) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsql.exec.approximate.labelling import Labels
+from mlsql.exec.approximate.labels import Labels
 
 Rows = NDArray[np.int64]
 
 _FIRST = 12  # rows looked at before anything is guessed
 _ROUND = 5
+_GOOD = 0.3  # a chance that is taken at once
 
 
 def likeliest(
@@ -43,26 +44,33 @@ def likeliest(
 
 
 def _next(labels: Labels, left: Rows, count: int, rng: np.random.Generator) -> Rows:
-    """The likeliest rows; in a round that has no good ones, one in four at random."""
-    likely = left[np.argsort(-labels.chances[left], kind="stable")]
-    if labels.chances[likely[0]] > 0.5 or count < 4:
+    """The likeliest rows; in a round that has no good ones, rows far apart, some at random."""
+    shuffled = rng.permutation(left)  # rows that nothing is known of are alike: not in their order
+    likely = shuffled[np.argsort(-labels.chances[shuffled], kind="stable")]
+    if labels.chances[likely[0]] > _GOOD or count < 4:
         return likely[:count]
-    random = rng.permutation(left)[:count // 4]
+    random = shuffled[:count // 8]
     return np.union1d(_apart(labels, likely, count - len(random)), random)
 
 
 def _apart(labels: Labels, likely: Rows, count: int) -> Rows:
     """Likely rows that are no close neighbours of each other: one of them tells of the others."""
+    track = labels.track
     chosen: list[int] = []
-    for row in likely[:200 * count]:
-        near = any(labels.track.group[row] == labels.track.group[other] >= 0 and
-                   abs(labels.track.place[row] - labels.track.place[other]) < 5
-                   for other in chosen)
-        if not near:
+    for row in likely[:400 * count]:
+        own = [other for other in chosen if track.group[row] == track.group[other] >= 0]
+        if not own or np.abs(track.place[own] - track.place[row]).min() >= _distance(labels, row):
             chosen.append(int(row))
         if len(chosen) == count:
             break
     return np.array(chosen or likely[:count].tolist(), np.int64)
+
+
+def _distance(labels: Labels, row: int) -> float:
+    """How far apart two rows of a file are to be looked at in one round."""
+    places = labels.track.place[labels.track.group == labels.track.group[row]]
+    reach = max((g.kernel.reach for g in labels.guesses.values()), default=0.0)
+    return max(5.0, min(float(np.ptp(places)) / 3, 3 * reach))
 
 
 def _spread(labels: Labels, rng: np.random.Generator) -> Rows:

@@ -134,7 +134,7 @@ class Run:
 
     def answer(self) -> Answer | None:
         """Draw, label, and give the rows with how they were obtained."""
-        from mlsql.exec.statement import Answer, _reason
+        from mlsql.exec.statement import Answer
 
         self.runner.guardrails = self.guardrails
         failed = True
@@ -146,7 +146,7 @@ class Run:
             uncertified(self.runner, str(reason))
             return None
         except Exception as error:
-            reason_ = _reason(error, self.guardrails)
+            reason_ = self.guardrails.reason(error)
             raise reason_ from error.__cause__ or error
         finally:
             self.runner.guardrails = None

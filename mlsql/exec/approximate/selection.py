@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from mlsql.exec.approximate.anchors import anchor_rows
 from mlsql.exec.approximate.decisions import Decision, decided, remember
-from mlsql.exec.approximate.labelling import Labels, Price, label_until_proved, price
+from mlsql.exec.approximate.labelling import Price, label_until_proved
+from mlsql.exec.approximate.labels import Labels
 from mlsql.exec.approximate.limit import likeliest
 from mlsql.exec.approximate.oracle import Oracle
 from mlsql.exec.approximate.proxy import Features, proxy_features
@@ -30,6 +31,8 @@ Rows = NDArray[np.int64]
 Found = tuple[tuple[str, ...], Any, Approximation, tuple[str, ...]]
 
 _FEWEST = 200
+_PILOT = 150  # labels before anything is guessed, and more where there are many files
+_A_FILE = 5
 _EXPLAINED = 0.6  # of the variance, by neighbours in time: features would not pay
 
 
@@ -107,9 +110,10 @@ class _Choice:
         """Label what is known, and rows at even steps of each file, or random ones."""
         if len(known):
             labels.look(known)
-        step = max(2, labels.size // 150)
+        wanted = min(_A_FILE * len(np.unique(labels.track.group)), labels.size // 40)
+        step = max(2, labels.size // max(_PILOT, wanted))
         rows = anchor_rows(labels.track, step) if labels.track.has_neighbours else \
-            self._rng.permutation(labels.size)[:150]
+            self._rng.permutation(labels.size)[:_PILOT]
         rows = rows[~labels.seen[rows]]
         if len(known) > len(rows):
             rows = rows[:0]
@@ -125,10 +129,9 @@ class _Choice:
         """Every returned row was looked at; the proof is about those that were not."""
         targets = self._targets
         assert targets.recall is not None
-        first = price(labels, targets.recall, targets.delta)
-        expected = int(labels.seen.sum()) + first.total
+        foreseen: list[int] = []
         proof = label_until_proved(labels, targets.recall, targets.delta, self._rng,
-                                   allowed=self._allowed, told=self._tell(labels))
+                                   allowed=self._allowed, told=self._tell(labels, foreseen))
         if proof is None:
             assert targets.oracle_limit is not None
             raise self._oracle.over_limit(targets.oracle_limit)
@@ -137,12 +140,13 @@ class _Choice:
         words += "all rows looked at: the answer is exact" if proof.exact else \
             f"recall proved by {proof.drawn:,} uniform labels of the rest (hypergeometric)"
         return Chosen(rows, words, bool(labels.seen.all()), proof.recall, (1.0, 1.0, 1.0),
-                      expected=expected)
+                      expected=foreseen[0] if foreseen else None)
 
-    def _tell(self, labels: Labels) -> Any:
+    def _tell(self, labels: Labels, foreseen: list[int]) -> Any:
         progress = self._run.use.progress
 
         def told(wanted: Price) -> None:
+            foreseen.append(int(labels.seen.sum()) + wanted.total)
             progress.estimate(float(labels.found), None, self._targets.confidence)
 
         return told

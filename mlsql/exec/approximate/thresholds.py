@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mlsql.exec.approximate.labelling import Labels
+from mlsql.exec.approximate.labels import Labels
 from mlsql.exec.approximate.targets import Targets
 from mlsql.planner.estimate.distributions import share_at_least, share_at_most
 from mlsql.planner.estimate.precision_search import PrecisionSearch
@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int64]
 Allowed = Callable[[int], int]
 
-_TRAINING = 300  # labels that the proxy is made of, the pilot among them
+_TRAINING = (300, 450)  # labels that the proxy is made of, the pilot among them
+_A_LABEL = 30  # rows for each of these labels, between the two
+_POSITIVES = 0.025  # of all positives, that a threshold for recall is made of
+_SURPLUS = 1.05  # rows asked for at once, over those that should do
+_ROUND = 150  # labels of a round for a threshold's precision: each decodes a part of every file
+_PATIENCE = 250  # labels that one threshold may take
+_MARGIN = 0.4  # of the way from the target to 1: chances that are easy to certify
 
 
 def train(labels: Labels, rng: np.random.Generator, allowed: Allowed) -> None:
     """Label more rows for the proxy: half at random, half where it is least sure."""
     left = labels.left
-    count = allowed(min(len(left), max(0, _TRAINING - int(labels.seen.sum()))))
+    least, most = _TRAINING
+    wanted = min(max(least, labels.size // _A_LABEL), most) - int(labels.seen.sum())
+    count = allowed(min(len(left), max(0, wanted)))
     if not count:
         return
     doubt = np.argsort(np.abs(labels.chances[left] - 0.5), kind="stable")[:4 * count]
@@ -53,7 +61,7 @@ def by_recall(
         rows = np.flatnonzero(labels.label & labels.seen)
         return Chosen(rows, "too few positives for a threshold: all rows looked at",
                       bool(labels.seen.all()), 1.0, (1.0, 1.0, 1.0), expected=labels.size)
-    wanted = int(min(3 * least, max(least, 0.03 * labels.size * share)))
+    wanted = int(min(3 * least, max(least, _POSITIVES * labels.size * share)))
     search = RecallSearch(labels.chances, targets.recall, targets.delta, rng, positives=wanted,
                           known=given)
     expected = int(len(trained) + wanted / share)
@@ -61,7 +69,7 @@ def by_recall(
     drawn: list[Rows] = []
     while not search.done:
         # Few rounds: each decodes a part of every file anew.
-        rows = search.ask(max(48, int(0.8 * (wanted - search.found) / share)))
+        rows = search.ask(max(48, int(_SURPLUS * (wanted - search.found) / share)))
         rows = rows[:allowed(len(rows))]
         if not len(rows):
             break
@@ -91,11 +99,12 @@ def by_precision(
     rest = labels.left
     share = float(labels.chances[rest].mean()) if len(rest) else 0.0
     grid = _grid(labels.chances[rest], max(30, int(share * len(rest))))
+    aim = _certain(labels.chances[rest], grid, targets.precision)
     search = PrecisionSearch(labels.chances[rest], targets.precision, targets.delta, rng,
-                             grid=grid, patience=max(400, labels.size // 20),
-                             limit=max(500, labels.size // 10))
+                             grid=grid, aim=aim, patience=_PATIENCE,
+                             limit=max(500, labels.size // 14))
     while not search.done:
-        rows = search.ask(96)
+        rows = search.ask(_ROUND)
         rows = rows[:allowed(len(rows))]
         if not len(rows):
             break
@@ -104,12 +113,19 @@ def by_precision(
     positives = np.flatnonzero(labels.label & labels.seen)
     taken = rest[found.unchecked]
     notes = (found.note,) if found.note else ()
-    expected = len(trained) + 3 * 96
+    expected = len(trained) + 3 * _ROUND
     low = targets.precision
     return Chosen(np.union1d(positives, taken),
                   f"threshold by bets on {search.labels:,} uniform labels from it up; returned "
                   "rows are not checked", not len(labels.left), None, (low, low, 1.0), notes,
                   expected)
+
+
+def _certain(scores: NDArray[np.float64], grid: NDArray[np.float64], precision: float) -> int:
+    """The lowest threshold of the grid that is likely to be certified with few labels."""
+    wanted = precision + _MARGIN * (1 - precision)
+    likely = [float(scores[scores >= threshold].mean()) >= wanted for threshold in grid]
+    return max((i for i, enough in enumerate(likely) if enough), default=0)
 
 
 def _grid(scores: NDArray[np.float64], likely: int) -> NDArray[np.float64]:

@@ -24,16 +24,19 @@ class PrecisionSearch:
     so that δ is not split. Betting as in BARGAIN (Zeighami et al. 2025) and Waudby-Smith and
     Ramdas 2023; fixed sequence: Maurer et al. 1995.
 
+    aim: the threshold whose rows are asked for first; as one order serves all, the same labels
+    settle those above it.
     patience: labels that a threshold may take beyond those known before it is given up.
     Rows with a NaN score (NULL) are never taken unchecked. known: labels at hand (cached), used as
     they are met in the order. Returned rows and the meaning of Selection: see recall.py.
     """
 
     def __init__(self, scores: Floats, precision: float, delta: float, rng: np.random.Generator, *,
-                 grid: Floats | None = None, patience: int = 300, limit: int | None = None,
+                 grid: Floats | None = None, aim: int = 0, patience: int = 300,
+                 limit: int | None = None,
                  known: tuple[Rows, Flags] | None = None) -> None:
         self.scores, self.precision, self.delta = scores, precision, delta
-        self.patience = patience
+        self.patience, self._aim = patience, aim
         self.limit = len(scores) if limit is None else limit
         self.threshold = math.inf
         self._grid = threshold_grid(scores) if grid is None else grid
@@ -52,6 +55,8 @@ class PrecisionSearch:
         if self.done or limit <= 0:
             return self._order[:0]
         waiting = self._rows[self._at:]
+        if self._level < self._aim < len(self._grid):
+            waiting = self._order[self.scores[self._order] >= self._grid[self._aim]]
         self._asked = waiting[self._labels[waiting] == 0][:limit]
         return self._asked
 
@@ -61,7 +66,8 @@ class PrecisionSearch:
         self._asked = self._asked[len(labels):]
         self._labels[rows] = np.where(labels, 1, -1)
         self.labels += len(rows)
-        self._spent += len(rows)
+        if not self.done:
+            self._spent += int((self.scores[rows] >= self._grid[self._level]).sum())
         self._bet()
 
     @property
