@@ -62,7 +62,7 @@ def two_models() -> list[str]:
             f"{stats.frames_decoded} |"]
 
 
-def overlap(seconds: float = 0.004, count: int = 400) -> list[str]:
+def overlap(seconds: float = 0.004, count: int = 1_000) -> list[str]:
     """A decoder and two models that sleep: neither needs the processor that the other has."""
     from mlsql.exec.share import Step
     from mlsql.exec.worker import Worker, WorkerOptions
@@ -71,6 +71,8 @@ def overlap(seconds: float = 0.004, count: int = 400) -> list[str]:
     models = [sleeping(seconds / 2, name=name, function=frame_of)[0] for name in ("one", "two")]
     share = share_of({"frame": handles(range(count))}, *(Step(m, "frame") for m in models))
     worker = Worker(WorkerOptions(), lambda: FakeDecoder(seconds=seconds))
+    first = share_of({"frame": handles([0])}, *(Step(m, "frame") for m in models))
+    list(worker.run(first))  # libraries are loaded once, and not per frame
     started = time.perf_counter()
     decoded = sum(event.counters.frames_decoded for event in worker.run(share)
                   if hasattr(event, "counters"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mlsql.errors import ModelOutputError, OperationalError
 from mlsql.exec.faults import Fault, fault
@@ -15,6 +15,7 @@ from mlsql.udfs.spec import Model, ModelSpec
 
 if TYPE_CHECKING:
     from mlsql.exec.tuning import Tuning
+    from mlsql.udfs.network import Networked
 
 PATIENCE = 0.5
 """Seconds a model call should take at most, so that a stop is quick; no call can be cut short."""
@@ -34,6 +35,7 @@ class LoadedModel:
         self._seconds = 0.0
         self.seconds_in_all = 0.0
         self.tuning: Tuning | None = None
+        self._coming = _Coming(tuple, None)
         self._twins = TwinPictures() if spec.deterministic and spec.takes_media else None
 
     def prepare(self, value: Any) -> Any:
@@ -51,9 +53,13 @@ class LoadedModel:
         return max(1, min(self.batch_size, self._room, self._calm))
 
     def answers(
-        self, inputs: Sequence[Any], check: Callable[[], None] = lambda: None
+        self, inputs: Sequence[Any], check: Callable[[], None] = lambda: None,
+        coming: Callable[[], Sequence[Any]] = tuple,
     ) -> tuple[list[Any], Counters]:
         """One answer or Fault an input, in order. `check` is asked before every call of the model.
+
+        `coming` gives the inputs that will be asked next, as far as they are at hand: a network
+        may begin with them.
 
         A prepared input that is a Fault already stays one. Pictures that are equal to the one
         before are not asked again. A model that raises on a batch is asked in halves; one that
@@ -63,6 +69,7 @@ class LoadedModel:
         given = [value for value in inputs if not isinstance(value, Fault)]
         twins = self._twins
         asked = given if twins is None else twins.new(given)
+        self._coming = _Coming(coming, twins)
         found = self._in_calls(asked, check)
         rest = iter(found if twins is None else twins.spread(found))
         merged = [value if isinstance(value, Fault) else next(rest) for value in inputs]
@@ -72,8 +79,30 @@ class LoadedModel:
     def _in_calls(self, inputs: Sequence[Any], check: Callable[[], None]) -> list[Any]:
         found: list[Any] = []
         while len(found) < len(inputs):
-            found += self._ask(inputs[len(found) : len(found) + self.size], check)
+            end = len(found) + self.size
+            self._expect(inputs[end:])
+            found += self._ask(inputs[len(found) : end], check)
         return found
+
+    def _expect(self, rest: Sequence[Any]) -> None:
+        """Tell the network what it will be asked after this call."""
+        run, coming = self._ahead, self._coming
+        if run is not None:
+            pixels_of = cast("Networked", self.model).pixels_of
+            run.expect(lambda: list(map(pixels_of, [*rest, *coming.inputs()])))
+
+    @property
+    def _ahead(self) -> Any:
+        """What runs the model's network, if it can begin before it is asked."""
+        run = getattr(self.model, "run", None)
+        return run if hasattr(run, "expect") else None
+
+    def forget(self) -> None:
+        """Nothing is coming any more: the network lets go of what it has begun."""
+        self._coming = _Coming(tuple, None)
+        if self._ahead is not None:
+            self._ahead.expect(tuple)
+            self._ahead.forget()
 
     def _ask(self, inputs: Sequence[Any], check: Callable[[], None]) -> list[Any]:
         check()
@@ -134,6 +163,26 @@ class LoadedModel:
     def _wrong(self, what: str) -> Fault:
         name = self.spec.name
         return fault(ModelOutputError(f"model {name!r} {what}", name), name)
+
+
+class _Coming:
+    """The inputs after those that a model is being asked about; what equals the one before is not
+    among them."""
+
+    def __init__(
+        self, coming: Callable[[], Sequence[Any]], twins: TwinPictures | None
+    ) -> None:
+        self._ask, self._twins = coming, twins
+        self._given = 0
+        self._found: list[Any] = []
+
+    def inputs(self) -> list[Any]:
+        """Those at hand, in order; later they may be more."""
+        given = [value for value in self._ask() if not isinstance(value, Fault)]
+        if len(given) != self._given:
+            self._given = len(given)
+            self._found = given if self._twins is None else self._twins.following(given)
+        return self._found
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +35,7 @@ class Portion:
     pictures: dict[Handle, Picture] = field(default_factory=dict)
     spent: Counters = field(default_factory=Counters)
     nbytes: int = 0
+    following: Callable[[], Portion | None] = lambda: None  # the next one, if it is at hand
 
 
 def bare(batch: range) -> Portion:
@@ -62,11 +63,7 @@ class Growing:
         self._left = np.ones(len(work.batch), dtype=bool)  # rows that are in no portion yet
         self._done: list[_Done] = []
         self._spent = Counters()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of what is in no portion yet."""
-        return sum(done.nbytes for done in self._done)
+        self.nbytes = 0  # of what is in no portion yet
 
     def steps(self, decoder: PictureDecoder | None) -> Generator[int, None, None]:
         """Make the inputs ready one after another; gives the size of the last picture each time."""
@@ -114,6 +111,7 @@ class Growing:
             else:
                 _move(done, portion)
         self._done = kept
+        self.nbytes -= portion.nbytes
         return portion
 
     def _add(self, item: Input, value: Any, picture: Picture | None) -> int:
@@ -125,6 +123,7 @@ class Growing:
         size = 0 if ready is picture else weight(ready)
         size += 0 if picture is None else weight(picture)
         self._done.append(_Done(item, ready, picture, size))
+        self.nbytes += size
         self._open[item.row] -= 1
         return size
 

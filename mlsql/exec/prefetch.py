@@ -84,7 +84,12 @@ class Prefetch:
             portion = self._ready.popleft()
             self._changed.notify_all()
         portion.spent += Counters(seconds_wait=time.perf_counter() - started)
+        portion.following = self._following
         return portion
+
+    def _following(self) -> Portion | None:
+        with self._changed:
+            return self._ready[0] if self._ready else None
 
     def _run(self) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mlsql.udfs.spec import ModelSpec
@@ -74,8 +74,8 @@ class Counters:
     seconds_wait: float = 0.0
 
     def __add__(self, other: Counters) -> Counters:
-        mine, others = astuple(self), astuple(other)
-        return Counters(*(a + b for a, b in zip(mine, others)))
+        mine, others = vars(self), vars(other)  # astuple would copy every number deeply
+        return Counters(**{name: mine[name] + others[name] for name in mine})
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Protocol
 
@@ -25,6 +25,8 @@ from mlsql.exec.share import Answers, BatchDone, Counters, Event, Share
 from mlsql.exec.twins import Twins
 from mlsql.udfs.spec import ModelSpec
 from mlsql.udfs.types import arrow_type
+
+_CALLS = 4  # of a network's: conditions and columns then cost a quarter, and little is told late
 
 
 class Bench(Protocol):
@@ -57,16 +59,27 @@ class ShareRun:
         self._budget = budget
         self._named = _named_later(share)
         self._outlooks: list[Outlook] = []
+        self._models: list[LoadedModel | None] = []
         self._shared: list[np.ndarray] = []  # a step: whether the leading row has followers
         self._remembered: list[dict[int, Any]] = [{} for _ in share.steps]
         self._twins = Twins(share)
         self._rows = share.rows  # the current batch's, with the outputs found so far
         self._pending = Counters()  # spent, and not yet told
+        self._passed = 0
+        self._looks_ahead = _alone(share)
 
     def events(self) -> Iterator[Event]:
         """Answers a step and portion, and a BatchDone at the end of each batch."""
         self._outlooks = outlooks(self._share, self._bench.conditions)
         self._shared = [_with_followers(outlook) for outlook in self._outlooks]
+        try:
+            yield from self._batches()
+        finally:
+            for model in self._models:
+                if model is not None:
+                    model.forget()
+
+    def _batches(self) -> Iterator[Event]:
         begun: range | None = None
         with closing(self._portions()) as portions:
             for portion in portions:
@@ -81,12 +94,12 @@ class ShareRun:
 
     def _portions(self) -> Generator[Portion, None, None]:
         needed = [bool(outlook.first.any()) for outlook in self._outlooks]
-        models = [
+        models = self._models = [
             self._bench.model(step.model) if need else None
             for step, need in zip(self._share.steps, needed)
         ]
         sizes = [
-            self._batch_size or (model.batch_size if model else step.model.batch_size)
+            self._batch_size or _rows_a_batch(step.model, model, self._share.wanted)
             for step, model in zip(self._share.steps, models)
         ]
         cut = list(batches(self._share, self._outlooks, sizes))
@@ -141,10 +154,27 @@ class ShareRun:
             model = self._bench.model(self._share.steps[step].model)
             chunk = leaders[len(outcomes) : len(outcomes) + model.size]
             inputs = self._inputs(step, chunk, portion, model)
-            answers, spent = model.answers(inputs, self._bench.check)
+            coming = self._coming(step, leaders[len(outcomes) + len(chunk) :], portion)
+            answers, spent = model.answers(inputs, self._bench.check, coming)
             outcomes += answers
             self._pending += spent
         return outcomes
+
+    def _coming(
+        self, step: int, rest: list[int], portion: Portion
+    ) -> Callable[[], list[Any]]:
+        """The inputs made ready that the step's model will certainly be asked about next."""
+        if not self._looks_ahead[step]:
+            return list
+        own = [portion.prepared[step, row] for row in rest if (step, row) in portion.prepared]
+        if not self._goes_on(portion):
+            return lambda: own
+        return lambda: own + _prepared(step, portion.following())
+
+    def _goes_on(self, portion: Portion) -> bool:
+        """Whether the portion after this one is wanted, whatever passes here."""
+        wanted = self._share.wanted
+        return wanted is None or self._passed + len(portion.batch) < wanted
 
     def _inputs(
         self, step: int, leaders: list[int], portion: Portion, model: LoadedModel
@@ -192,6 +222,7 @@ class ShareRun:
     def _done(self, batch: range) -> BatchDone:
         at = np.arange(len(batch))
         passed = at[self._bench.conditions.passing(self._rows, self._share.accept, at)]
+        self._passed += len(passed)
         return BatchDone(batch.stop, pa.array(passed + batch.start))
 
     def _told(self) -> Counters:
@@ -202,6 +233,27 @@ class ShareRun:
 def _named_later(share: Share) -> frozenset[int]:
     guards = [step.guard for step in share.steps]
     return frozenset().union(*map(outputs_named, [*guards, share.accept]))
+
+
+def _rows_a_batch(spec: ModelSpec, model: LoadedModel | None, wanted: int | None) -> int:
+    """Rows that are told of together: a call's, or a few calls' of a network known to be quick."""
+    if model is None:
+        return spec.batch_size
+    several = model.tuning is not None and wanted is None
+    return model.batch_size * (_CALLS if several else 1)
+
+
+def _alone(share: Share) -> list[bool]:
+    """For each step, whether no other one asks its model."""
+    names = [(step.model.name, step.model.fingerprint) for step in share.steps]
+    return [names.count(name) == 1 for name in names]
+
+
+def _prepared(step: int, portion: Portion | None) -> list[Any]:
+    """A portion's prepared inputs of one step, in the order in which they will be asked."""
+    if portion is None:
+        return []
+    return [portion.prepared[key] for key in sorted(portion.prepared) if key[0] == step]
 
 
 def _with_followers(outlook: Outlook) -> np.ndarray:

@@ -185,11 +185,11 @@ class Tuning:
 
         eight_bit = self._precision == "int8"
         ranges = self._model.ranges if eight_bit else None
-        name = self._network_name("int8" if eight_bit else "fp32")
+        name = self._network_name(self._precision)
         file = self._folder / "networks" / f"{name}.xml" if self._folder and name else None
         compute = "bf16" if self._precision == "bf16" else "f32"
-        return OpenVINONetwork(network(self._model, file, ranges, name), runtime.streams,
-                               runtime.threads, compute)
+        made = network(self._model, file, ranges, name, exact=self._precision == "fp32")
+        return OpenVINONetwork(made, runtime.streams, runtime.threads, compute)
 
     def _network_name(self, kind: str) -> str:
         """What the network is known by; empty where nothing says which weights it has."""

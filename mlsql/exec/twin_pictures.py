@@ -34,6 +34,16 @@ class TwinPictures:
         self._newest = newest
         return found
 
+    def following(self, inputs: Sequence[Any]) -> list[Any]:
+        """Of inputs that come after those `new` was given, the ones that it would find new."""
+        found: list[Any] = []
+        newest = self._newest
+        for value in inputs:
+            if newest is None or not same(value, newest):
+                found.append(value)
+            newest = value
+        return found
+
     def spread(self, answers: Sequence[Any]) -> list[Any]:
         """The answer of every input that `new` was given; -1 stands for the one before them."""
         last = self._last[1] if self._last is not None else None

@@ -45,8 +45,9 @@ def count_of(
 ) -> exp.Expr:
     """How many things a detector sees that the label covers."""
     return for_label(label, expression(
-        "list_transform([(:out)], lambda mlsql_o: len(list_filter(mlsql_o, lambda mlsql_d: "
-        "list_contains(:labels, mlsql_d.label) AND mlsql_d.score >= :least)))[1]",
+        "list_transform([(:out)], lambda mlsql_o: len(list_filter(list_filter(mlsql_o, "
+        "lambda mlsql_d: mlsql_d.score >= :least), "
+        "lambda mlsql_d: list_contains(:labels, mlsql_d.label))))[1]",
         out=output(spec, media), labels=covered(label, spec), least=threshold(call, spec)))
 
 
@@ -70,10 +71,11 @@ def _score(spec: ModelSpec, media: exp.Expr, label: exp.Expr) -> exp.Expr:
             "END), lambda mlsql_a, mlsql_b: greatest(mlsql_a, mlsql_b), 0.0::DOUBLE)",
             out=output(spec, media), labels=covered(label, spec))
     if spec.task == "classify":
-        # Probabilities are FLOATs: their sum may come out a little over 1.
+        # Probabilities are FLOATs: their sum may come out a little over 1. LEAST skips a NULL.
         return expression(
-            "least(1.0::DOUBLE, list_sum(list_select("
-            "CAST(struct_extract(:out, 'scores') AS DOUBLE[]), :places)))",
+            "list_reduce([list_sum(list_select("
+            "CAST(struct_extract(:out, 'scores') AS DOUBLE[]), :places)), 1.0::DOUBLE], "
+            "lambda mlsql_a, mlsql_b: CASE WHEN mlsql_b < mlsql_a THEN mlsql_b ELSE mlsql_a END)",
             out=output(spec, media), places=positions(label, spec))
     raise ProgrammingError(f"{spec.name} (task {spec.task!r}) gives no scores for labels")
 

@@ -40,6 +40,9 @@ class Networked(Protocol):
     def network(self) -> Any:
         """The torch module, built at its first use."""
 
+    def pixels_of(self, prepared: Any) -> NDArray[np.uint8]:
+        """The picture in what `prepare` made: the very array that `infer` hands to `run`."""
+
     @property
     def ranges(self) -> Sequence[float] | None:
         """What 8-bit convolutions need to know."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mlsql.errors import ProgrammingError
+
+Check = Callable[[Any], None]
 
 
 @functools.lru_cache(maxsize=256)
@@ -35,56 +37,83 @@ def arrow_array(values: Sequence[Any], arrow: Any) -> Any:
     """
     import pyarrow as pa
 
-    if _is_lax(arrow):
+    check = _check_of(arrow)
+    if check is not None:
         for value in values:
-            _check(value, arrow)
+            check(value)
     try:
         return pa.array(values, type=arrow)
     except (pa.ArrowException, OverflowError, ValueError) as error:
         raise TypeError(f"not {arrow}: {str(error).splitlines()[0]}") from error
 
 
-def _is_lax(arrow: Any) -> bool:
-    """Whether Arrow itself would let a value of another type pass: it cuts fractions, fills a
-    missing key of a struct with NULL and drops a surplus one, all without a word."""
+@functools.lru_cache(maxsize=256)
+def _check_of(arrow: Any) -> Check | None:
+    """What raises a TypeError where Arrow itself would let a value of another type pass; None where
+    it would not.
+
+    Arrow cuts fractions, fills a missing key of a struct with NULL and drops a surplus one, all
+    without a word. Answers have thousands of values: what can be known of the type is known here.
+    """
     import pyarrow as pa
 
-    if pa.types.is_struct(arrow) or pa.types.is_integer(arrow):
-        return True
-    return _is_list(arrow) and _is_lax(arrow.value_type)
+    if pa.types.is_struct(arrow):
+        return _struct_check(arrow)
+    if pa.types.is_integer(arrow):
+        return _integer_check(arrow)
+    if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow):
+        return _list_check(arrow)
+    return None
 
 
-def _is_list(arrow: Any) -> bool:
-    import pyarrow as pa
+def _list_check(arrow: Any) -> Check | None:
+    check_item = _check_of(arrow.value_type)
+    if check_item is None:
+        return None
+    # Detections are lists of a hundred such structs: no call for each.
+    plain = _plain_keys(arrow.value_type)
 
-    return bool(pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow))
-
-
-def _check(value: Any, arrow: Any) -> None:
-    if value is None:
-        return
-    if _is_list(arrow):
+    def check(value: Any) -> None:
+        if value is None:
+            return
         if not isinstance(value, Iterable):
             raise TypeError(f"not {arrow}: {value!r}")
         for item in value:
-            _check(item, arrow.value_type)
-    elif not _is_struct(arrow):
-        if isinstance(value, numbers.Real) and value != value // 1:
-            raise TypeError(f"not {arrow}: {value!r}")
-    elif isinstance(value, Mapping):
-        _check_struct(value, arrow)
+            if plain is None or type(item) is not dict or item.keys() != plain:
+                check_item(item)
+
+    return check
 
 
-def _check_struct(value: Mapping[str, Any], arrow: Any) -> None:
-    names = [field.name for field in arrow]
-    if value.keys() != set(names):
-        raise TypeError(f"a struct of {', '.join(names)} has the keys {', '.join(value)}")
-    for field in arrow:
-        if _is_lax(field.type):
-            _check(value[field.name], field.type)
-
-
-def _is_struct(arrow: Any) -> bool:
+def _plain_keys(arrow: Any) -> set[str] | None:
+    """The keys of a struct whose fields need no check of their own; None for any other type."""
     import pyarrow as pa
 
-    return bool(pa.types.is_struct(arrow))
+    if not pa.types.is_struct(arrow) or any(_check_of(field.type) for field in arrow):
+        return None
+    return {field.name for field in arrow}
+
+
+def _struct_check(arrow: Any) -> Check:
+    names = [field.name for field in arrow]
+    wanted = set(names)
+    checks = [(field.name, own) for field in arrow if (own := _check_of(field.type)) is not None]
+
+    def check(value: Any) -> None:
+        # A dict is asked first, as the abstract Mapping takes a while to say so.
+        if not isinstance(value, dict) and not isinstance(value, Mapping):
+            return
+        if value.keys() != wanted:
+            raise TypeError(f"a struct of {', '.join(names)} has the keys {', '.join(value)}")
+        for name, check_field in checks:
+            check_field(value[name])
+
+    return check
+
+
+def _integer_check(arrow: Any) -> Check:
+    def check(value: Any) -> None:
+        if isinstance(value, numbers.Real) and value != value // 1:
+            raise TypeError(f"not {arrow}: {value!r}")
+
+    return check

@@ -1,11 +1,13 @@
-"""A network run by OpenVINO: several streams of one thread each, a picture a request."""
+"""A network run by OpenVINO: several streams of one thread each, two pictures a request."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +17,29 @@ if TYPE_CHECKING:
 
     from mlsql.udfs.network import Networked
 
+    Coming = Callable[[], Sequence[NDArray[np.uint8]]]
 
-FORM = 1  # of the files: raised when the graph is built otherwise
+FORM = 2  # of the files: raised when the graph is built otherwise
+
+PICTURES = 2
+"""Pictures a request: the weights of the widest layers then come from memory once for both. More
+gain nothing, and make the answers hang on the neighbours in the last digit."""
+
+
+@dataclass
+class _Flight:
+    """A request on its way, the pictures whose answers are still to be fetched, and their place."""
+
+    request: Any
+    pictures: deque[Any]
+    at: int = 0
 
 
 class OpenVINONetwork:
     """Gives raw answers; while one is looked at by the caller, the next ones are being computed.
 
-    `network` is an openvino.Model; `precision` what it may compute in, 'f32' or 'bf16'.
+    `network` is an openvino.Model; `precision` what it may compute in, 'f32' or 'bf16'. For one
+    thread at a time.
     """
 
     def __init__(
@@ -30,48 +47,98 @@ class OpenVINONetwork:
     ) -> None:
         import openvino
 
-        # One picture a request: its answer then does not hang on the batch, and nothing waits.
         shape = list(network.input(0).get_partial_shape())
-        network.reshape([1, *(side.get_length() for side in shape[1:])])
+        network.reshape([PICTURES, *(side.get_length() for side in shape[1:])])
         compiled = openvino.Core().compile_model(network, "CPU", {
             "NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": streams * threads,
             # Pinned threads would fight the decoder for their core and leave the other one idle.
             "ENABLE_CPU_PINNING": False, "INFERENCE_PRECISION_HINT": precision,
         })
-        self._idle: list[Any] = [compiled.create_infer_request() for _ in range(streams + 1)]
+        # More than streams: those that wait are begun while the caller is busy with an answer.
+        count = streams + max(2, streams // 4)
+        self._idle: list[Any] = [compiled.create_infer_request() for _ in range(count)]
+        self._flying: deque[_Flight] = deque()
+        self._coming: Coming = tuple
 
     def __call__(
         self, pictures: Sequence[NDArray[np.uint8]]
     ) -> Iterator[NDArray[np.float32]]:
         """The answer of each picture, in order, valid until the next one is asked for."""
-        waiting = iter(pictures)
-        busy: deque[Any] = deque()
+        begun = [picture for flight in self._flying for picture in flight.pictures]
+        if any(ours is not theirs for ours, theirs in zip(begun, pictures)):
+            self.forget()
+            begun = []
+        waiting = iter(pictures[len(begun):])
+        early = max(0, len(begun) - len(pictures))  # begun already, and for a later call
+        left = len(pictures)
         try:
-            while self._idle and (picture := next(waiting, None)) is not None:
-                busy.append(_started(self._idle.pop(), picture))
-            while busy:
-                busy[0].wait()
-                yield busy[0].get_output_tensor(0).data[0]
-                request = busy.popleft()
-                if (picture := next(waiting, None)) is not None:
-                    busy.append(_started(request, picture))
-                else:
-                    self._idle.append(request)
+            while left:
+                early += self._begin(waiting, early)
+                flight = self._flying[0]
+                flight.request.wait()
+                answers = flight.request.get_output_tensor(0).data
+                while left and flight.pictures:
+                    yield answers[flight.at]
+                    flight.pictures.popleft()
+                    flight.at += 1
+                    left -= 1
+                if not flight.pictures:
+                    self._idle.append(self._flying.popleft().request)
+            self._begin(waiting, early)
         finally:
-            for request in busy:
+            if left:
+                self.forget()
+
+    def expect(self, coming: Coming) -> None:
+        """Say what the calls after the next one will ask, so that no stream is idle between calls.
+
+        `coming` gives as many of those pictures as are at hand, in order; it is asked again, and
+        must then begin with the same ones. They are known by identity; who is not asked after all
+        is forgotten.
+        """
+        self._coming = coming
+
+    def forget(self) -> None:
+        """Let go of what was begun for later calls."""
+        for flight in self._flying:
+            flight.request.cancel()
+        while self._flying:
+            request = self._flying.popleft().request
+            with suppress(RuntimeError):  # so it says that it was cancelled
                 request.wait()
-            self._idle += busy
+            self._idle.append(request)
 
+    def _begin(self, waiting: Iterator[Any], early: int) -> int:
+        """Begin what idle requests can take: those waiting, then those coming after `early`.
 
-def _started(request: Any, picture: NDArray[np.uint8]) -> Any:
-    request.start_async({0: picture[None]}, share_inputs=True)
-    return request
+        Gives how many of the latter were begun. A half empty request is begun only for who waits.
+        """
+        more = 0
+        while self._idle:
+            group = deque(islice(waiting, PICTURES))
+            asked = len(group)
+            if asked < PICTURES:
+                done = early + more
+                group += list(self._coming())[done:done + PICTURES - asked]
+            if len(group) < (1 if asked else PICTURES):
+                break
+            more += len(group) - asked
+            request = self._idle.pop()
+            tensor = request.get_input_tensor(0).data
+            for place, picture in enumerate(group):
+                tensor[place] = picture
+            request.start_async()
+            self._flying.append(_Flight(request, group))
+        return more
 
 
 def network(
-    model: Networked, file: Path | None, ranges: Sequence[float] | None = None, name: str = ""
+    model: Networked, file: Path | None, ranges: Sequence[float] | None = None, name: str = "",
+    exact: bool = True,
 ) -> Any:
     """The model's network as an openvino.Model: read from `file`, or built and kept there.
+
+    `exact` and `ranges` are those of `_openvino_graph.graph`.
 
     A file that cannot be read is built anew, one that cannot be written is done without; without a
     file the last network is remembered by its `name`, if it has one. What OpenVINO cannot hold is
@@ -85,8 +152,8 @@ def network(
         except RuntimeError:
             pass  # torn by a crash of the machine, or of a version that is no more
     if file is None:
-        return _remembered(model, ranges, name)
-    made = _built(model, ranges)
+        return _remembered(model, ranges, name, exact)
+    made = _built(model, ranges, exact)
     with suppress(OSError, RuntimeError):  # a full disk is one of OpenVINO's RuntimeErrors
         _keep(made, file)
     return made
@@ -95,21 +162,23 @@ def network(
 _last: dict[str, Any] = {}
 
 
-def _remembered(model: Networked, ranges: Sequence[float] | None, name: str) -> Any:
+def _remembered(
+    model: Networked, ranges: Sequence[float] | None, name: str, exact: bool
+) -> Any:
     """The network built last, if it is the one of that name.
 
     Sessions without a cache would otherwise build the shipped networks anew each time.
     """
     made = _last.get(name)
     if made is None:
-        made = _built(model, ranges)
+        made = _built(model, ranges, exact)
         _last.clear()
         if name:
             _last[name] = made
     return made
 
 
-def _built(model: Networked, ranges: Sequence[float] | None) -> Any:
+def _built(model: Networked, ranges: Sequence[float] | None, exact: bool) -> Any:
     import torch
 
     from mlsql.exec.backends._openvino_graph import graph
@@ -117,7 +186,7 @@ def _built(model: Networked, ranges: Sequence[float] | None) -> Any:
 
     side = model.pixels.side
     trace = traced(model.network, torch.zeros(1, 3, side, side))
-    return graph(trace, model.pixels, ranges)
+    return graph(trace, model.pixels, ranges, exact)
 
 
 def _keep(made: Any, file: Path) -> None:

@@ -88,6 +88,10 @@ class Classifier:
         resized = cv2.resize(centre, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
         return np.asarray(resized, np.uint8)
 
+    def pixels_of(self, prepared: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """What the network looks at."""
+        return prepared
+
     def infer(self, prepared: Sequence[NDArray[np.uint8]]) -> list[dict[str, Any]]:
         """The best label of each picture, and the probability of every label in order."""
         if not prepared:

@@ -106,9 +106,13 @@ class Detector:
         resized = cv2.resize(value, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
         return Picture(np.asarray(resized, np.uint8), height, width)
 
+    def pixels_of(self, prepared: Picture) -> NDArray[np.uint8]:
+        """What the network looks at."""
+        return prepared.pixels
+
     def infer(self, prepared: Sequence[Picture]) -> list[list[dict[str, Any]]]:
         """The objects seen on each picture, best first; boxes in its pixels, clipped to it."""
-        pixels = [p.pixels for p in prepared]
+        pixels = [self.pixels_of(p) for p in prepared]
         if self.run is None:
             found = self._found([self.head(pixels)] if pixels else [])
         elif hasattr(self.run, "batches"):
