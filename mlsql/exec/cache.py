@@ -66,6 +66,16 @@ class OutputCache:
 
     def lookup(self, spec: ModelSpec, keys: Keys) -> tuple[pa.Array, pa.Array]:
         """For each key whether its output is known, and the outputs, NULL where it is not."""
+        return self._found(spec, keys).result()
+
+    def known(self, spec: ModelSpec, keys: Keys) -> tuple[np.ndarray, pa.ChunkedArray]:
+        """The positions of the keys whose output is known, and these outputs, in one order.
+
+        It is the order in which they are stored: to put large outputs into another copies them.
+        """
+        return self._found(spec, keys).as_stored()
+
+    def _found(self, spec: ModelSpec, keys: Keys) -> Found:
         kind = arrow_type(spec.output_type)
         found = Found(len(keys), kind)
         folder = self._outputs / spec.fingerprint
@@ -77,7 +87,7 @@ class OutputCache:
                 if pending:
                     self._search_pending(pending, places, found)
                 self._stored.search(folder, places, found)
-        return found.result()
+        return found
 
     def write(self, spec: ModelSpec, keys: Keys, outputs: pa.Array) -> None:
         """Keep the outputs of these keys, one each; a NULL is no answer and is not kept.

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mlsql.exec.canonical import canonical
 from mlsql.exec.fingerprint import (
@@ -200,9 +199,12 @@ def is_media(kind: pa.DataType) -> bool:
 
 def _recipes(blobs: pa.Array, first: int) -> dict[int, tuple[bytes, bytes | None]]:
     """Those of the blobs that are recipes, counted from `first`: the recipe, and its picture."""
-    start = pc.binary_slice(blobs, 0, len(MARK)) if len(blobs) else blobs
-    rows = np.flatnonzero(pc.equal(start, MARK.encode()).to_numpy(zero_copy_only=False)) \
-        if len(blobs) else ()
+    if not len(blobs):
+        return {}
+    import pyarrow.compute as pc
+
+    start = pc.binary_slice(blobs, 0, len(MARK))
+    rows = np.flatnonzero(pc.equal(start, MARK.encode()).to_numpy(zero_copy_only=False))
     return {first + int(row): apart(blobs[int(row)].as_py()) for row in rows}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mlsql.errors import MediaError
 from mlsql.exec.media.colour import STRAIGHT, Turn, turn_of, upright_size
 from mlsql.exec.media.handle import Limits
+from mlsql.exec.media.indexed import Misled, samples
 from mlsql.exec.media.listing import VideoListing
 from mlsql.exec.media.opening import Source, opened
 from mlsql.exec.media.shown import shown_by
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
     Ints = np.ndarray[Any, np.dtype[np.int64]]
+    Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 NONE = -(2**63)  # no pts
 _ONE_A_PACKET = frozenset(SAFE_CODECS) | {
@@ -31,6 +33,7 @@ _TWO_FIELDS = frozenset(("h264", "hevc", "vc1"))
 _TINY = 20  # bytes; an MPEG-4 packet of that size may say 'no picture here'
 _HEAD_PACKETS = 2000  # fed to the decoder, at most, to see the first picture
 _HEAD_FAULTS = 64
+_COMPARED = 16  # packets from the start that a file's tables must agree with
 
 
 def scan_video(path: str, limits: Limits, name: str, exotic: bool = False) -> VideoListing:
@@ -41,11 +44,10 @@ def scan_video(path: str, limits: Limits, name: str, exotic: bool = False) -> Vi
     back, where a picture may be two fields (interlaced H.264, HEVC, VC-1), in AVI with reordered
     pictures, with MPEG-4 packets too small to be sure of, and for codecs not known to be simple.
     """
-    with opened(path, limits, name, exotic) as source:
-        head = _Head(source.stream)
-        packets = _read_packets(source, head)
-        head.finish()
-        listing = _from_packets(source, packets, head, exotic)
+    try:
+        listing = _counted(path, limits, name, exotic)
+    except Misled:
+        listing = _counted(path, limits, name, exotic, tables=False)
     if listing is None:
         with opened(path, limits, name, exotic) as source:
             listing = _from_pictures(source, exotic)
@@ -53,6 +55,17 @@ def scan_video(path: str, limits: Limits, name: str, exotic: bool = False) -> Vi
         raise MediaError(f"{name}: {_nothing(listing)}", name)
     limits.check_size(listing.width, listing.height, name)
     return listing
+
+
+def _counted(
+    path: str, limits: Limits, name: str, exotic: bool, tables: bool = True
+) -> VideoListing | None:
+    """The listing by packets, or by tables that say the same."""
+    with opened(path, limits, name, exotic) as source:
+        head = _Head(source.stream)
+        packets = _read_packets(source, head, path if tables else None)
+        head.finish()
+        return _from_packets(source, packets, head, exotic)
 
 
 def _nothing(listing: VideoListing) -> str:
@@ -98,32 +111,40 @@ class _Head:
         return upright_size(codec.width, codec.height, self.turn)
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Packets:
-    pts: list[int] = field(default_factory=list)
-    dts: list[int] = field(default_factory=list)
-    key: list[bool] = field(default_factory=list)
-    shown: list[int] = field(default_factory=list)  # pictures the packet shows
-    smallest: int = 1 << 30
+    pts: Ints
+    dts: Ints
+    key: Flags
+    shown: Ints  # pictures the packet shows
+    smallest: int
 
 
-def _read_packets(source: Source, head: _Head) -> _Packets:
-    found = _Packets()
+def _read_packets(source: Source, head: _Head, path: str | None) -> _Packets:
+    """The packets to the end; with a path, by the tables of that file if they tell them."""
+    import numpy as np
+
+    rows: list[tuple[int, int, bool, int, int]] = []
+    first: list[av.Packet[VideoStream]] | None = None if path is None else []
     count = shown_by(source.stream.codec_context.name)
     for packet in source.packets():
         if head.open:
             head.feed(packet)
+        if first is not None and path is not None:
+            first.append(packet)
+            if not head.open and len(first) >= _COMPARED:
+                told = samples(source, path, first)
+                if told is not None:
+                    ones = np.ones(len(told.pts), np.int64)
+                    return _Packets(told.pts, told.dts, told.key, ones, int(told.size.min()))
+                first = None
         pts, dts = packet.pts, packet.dts
-        found.pts.append(NONE if pts is None else pts)
-        found.dts.append(NONE if dts is None else dts)
-        found.key.append(packet.is_keyframe)
-        if packet.is_discard:
-            found.shown.append(0)
-        else:
-            found.shown.append(1 if count is None else count(memoryview(packet)))
-        if packet.size < found.smallest:
-            found.smallest = packet.size
-    return found
+        shown = 1 if count is None else count(memoryview(packet))
+        rows.append((NONE if pts is None else pts, NONE if dts is None else dts,
+                     packet.is_keyframe, 0 if packet.is_discard else shown, packet.size))
+    table = np.array(rows, np.int64).reshape(-1, 5)
+    smallest = int(table[:, 4].min(initial=1 << 30))
+    return _Packets(table[:, 0], table[:, 1], table[:, 2].astype(np.bool_), table[:, 3], smallest)
 
 
 def _from_packets(
@@ -132,8 +153,7 @@ def _from_packets(
     """The listing by packets; None where they do not tell the pictures for sure."""
     import numpy as np
 
-    pts, dts = np.array(packets.pts, np.int64), np.array(packets.dts, np.int64)
-    key, shown = np.array(packets.key, np.bool_), np.array(packets.shown, np.int64)
+    pts, dts, key, shown = packets.pts, packets.dts, packets.key, packets.shown
     if not len(pts) and not source.stream.index_entries:
         return None
     kept = shown > 0
@@ -165,7 +185,7 @@ def _truthful(
     real = dts[dts != NONE]
     return not (
         (pts == NONE).any()
-        or len(np.unique(pts)) != len(pts)
+        or (np.diff(np.sort(pts)) == 0).any()
         or (np.diff(real) < 0).any()
         or most_shown > 1
         or codec.name not in _ONE_A_PACKET

@@ -101,26 +101,32 @@ def _video_rows(found: Sequence[tuple[str, VideoListing]], sampling: Sampling) -
     import numpy as np
     import pyarrow as pa
 
+    from mlsql.exec.arrow import column, repeated_texts
+
     taken = [chosen(listing, sampling) for _, listing in found]
     counts = [len(ids) for ids in taken]
 
-    def column(parts: Iterable[np.ndarray[Any, Any]], kind: Any) -> np.ndarray[Any, Any]:
-        return np.concatenate([np.empty(0, kind), *parts]).astype(kind, copy=False)
+    def joined(parts: Iterable[np.ndarray[Any, Any]], kind: Any) -> pa.Array:
+        return column(np.concatenate([np.empty(0, kind), *parts]).astype(kind, copy=False))
 
-    def each(name: str, kind: Any) -> np.ndarray[Any, Any]:
+    def each(name: str, kind: Any) -> pa.Array:
         values = (getattr(listing, name) for _, listing in found)
-        return column((v[ids] for v, ids in zip(values, taken, strict=True)), kind)
+        return joined((v[ids] for v, ids in zip(values, taken, strict=True)), kind)
+
+    def repeated(name: str) -> pa.Array:
+        sizes = np.array([getattr(listing, name) for _, listing in found], np.int32)
+        return column(np.repeat(sizes, counts))
 
     paths = [path for path, _ in found]
-    path = _repeated(paths, counts)
+    path = repeated_texts(paths, counts)
     # A handle outlives the statement, in tables: it holds wherever that is opened from.
-    uri = _repeated([os.path.abspath(p) for p in paths], counts)
-    number = pa.array(column(taken, np.int64))
+    absolute = [os.path.abspath(p) for p in paths]
+    uri = path if absolute == paths else repeated_texts(absolute, counts)
+    number = joined(taken, np.int64)
     return pa.table({
         "path": path, "frame_id": number, "ts": each("ts", np.float64),
         "pts": each("pts", np.int64), "keyframe": each("keyframe", np.bool_),
-        "width": np.repeat(np.array([v.width for _, v in found], np.int32), counts),
-        "height": np.repeat(np.array([v.height for _, v in found], np.int32), counts),
+        "width": repeated("width"), "height": repeated("height"),
         "frame": _handles(uri, number),
     })
 
@@ -137,14 +143,6 @@ def _image_rows(files: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Tab
         "format": pa.array(kind, pa.string()), "bytes": pa.array(size, pa.int64()),
         "mtime": pa.array(mtime, pa.timestamp("us")),
     })
-
-
-def _repeated(words: Sequence[str], counts: Sequence[int]) -> pa.Array:
-    import numpy as np
-    import pyarrow as pa
-
-    index = np.repeat(np.arange(len(words), dtype=np.int32), counts)
-    return pa.DictionaryArray.from_arrays(index, pa.array(words, pa.string())).cast(pa.string())
 
 
 def _handles(uri: pa.Array, frame: pa.Array) -> pa.Array:
