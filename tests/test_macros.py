@@ -69,6 +69,11 @@ def test_what_is_wrong_with_a_call_is_said(s: Asking, sql: str, said: str) -> No
     assert s.calls == 0
 
 
+def test_a_macro_of_duckdbs_with_our_words_in_it_stays_one(s: Asking) -> None:
+    s.run("CREATE MACRO says(x) AS x || 'no mlsql macro: (a) AS a'")
+    assert s.value("SELECT says('') || up('b')") == "no mlsql macro: (a) AS aB"
+
+
 def test_a_macro_that_calls_itself_is_refused(s: Asking) -> None:
     s.run("CREATE MACRO again(x) AS again(x) + sq(1)")
     with pytest.raises(ProgrammingError, match="does the macro call itself"):

@@ -89,7 +89,8 @@ class Macros:
         if self._macros is None:
             found = self._kept() if self._made or self._may_have_some() else []
             self._schemas |= {schema.lower() for _, _, schema in found}
-            self._macros = {name.lower(): _read(name, text) for name, text, _ in found}
+            read = ((name.lower(), _read(name, text)) for name, text, _ in found)
+            self._macros = {name: macro for name, macro in read if macro is not None}
         return self._macros
 
     def _kept(self) -> list[tuple[str, str, str]]:
@@ -117,12 +118,16 @@ class Macros:
         return dot, given if names[-1] in self._schemas else [before, *given]
 
 
-def _read(name: str, text: str) -> Macro:
-    """One of ours, from the text by which DuckDB keeps it."""
+def _read(name: str, text: str) -> Macro | None:
+    """One of ours, from the text by which DuckDB keeps it; None for one that says as much."""
+    if _NEEDS not in text:
+        return None
     tree = parse(text if text.upper().startswith("SELECT") else f"SELECT {text}")
-    kept = next(str(node.this) for node in find_all(tree, exp.Literal)
-                if node.is_string and str(node.this).startswith(_MARK))
-    definition = kept.removeprefix(_MARK)
+    kept = [str(node.this) for node in find_all(tree, exp.Literal)
+            if node.is_string and str(node.this).startswith(_MARK)]
+    if not kept:
+        return None
+    definition = kept[0].removeprefix(_MARK)
     return read_macro(name, definition, _tokens(definition))
 
 
