@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import duckdb
 
@@ -102,31 +105,63 @@ def interruptible(
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
-    done = threading.Event()
-    given: list[T] = []
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            given.append(work())
-        except BaseException as error:
-            raised.append(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=run, name="mlsql-statement", daemon=True).start()
+    job = _Job(work)
+    _hand(job)
     try:
         # In turns: once polars has put its own handler in, a signal no longer ends a wait.
-        while not done.wait(_LOOKS_EVERY):
+        while not job.done.wait(_LOOKS_EVERY):
             pass
     except KeyboardInterrupt:
-        stopping = threading.Thread(target=_stop, args=(done, interrupt), daemon=True)
-        stopping.start()
-        done.wait(patience)
+        threading.Thread(target=_stop, args=(job.done, interrupt), daemon=True).start()
+        job.done.wait(patience)
         raise
-    if raised:
-        raise raised[0]
-    return given[0]
+    if job.raised is not None:
+        raise job.raised
+    return cast("T", job.given)
+
+
+class _Job:
+    """Work for another thread, and what came of it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self.done = threading.Event()
+        self.given: object = None
+        self.raised: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.given = self._work()
+        except BaseException as error:
+            self.raised = error
+
+
+_idle: list[queue.SimpleQueue[_Job]] = []  # of threads that wait for a job
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+def _hand(job: _Job) -> None:
+    """Give a job to a thread that waits, or to a new one.
+
+    They are kept because one costs more than a small query: its first steps find nothing of what
+    they need in the processor's caches or DuckDB's allocator.
+    """
+    try:
+        jobs = _idle.pop()
+    except IndexError:
+        jobs = queue.SimpleQueue()
+        threading.Thread(target=_work, args=(jobs,), name="mlsql-statement", daemon=True).start()
+    jobs.put(job)
+
+
+def _work(jobs: queue.SimpleQueue[_Job]) -> None:
+    while True:
+        job = jobs.get()
+        job.run()
+        _idle.append(jobs)
+        job.done.set()
+        del job  # what it gave is not to be held here until the next one
 
 
 def rereadable(rows: Any) -> bool:
@@ -146,3 +181,11 @@ def held(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
         return rows.materialize()
     ran: duckdb.DuckDBPyRelation = rows.execute()  # type: ignore[operator]  # before DuckDB 2
     return ran
+
+
+@contextmanager
+def unadvised() -> Iterator[None]:
+    """Without DuckDB's advice to take a relation: what was executed is not one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield

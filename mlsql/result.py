@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import islice
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from mlsql.display import Style, box, terminal_width
 from mlsql.errors import Error, InterfaceError, NotSupportedError
 from mlsql.exec.stats import Stats
-from mlsql.foreign import held, interruptible, own_errors, rereadable
+from mlsql.foreign import held, interruptible, own_errors, rereadable, unadvised
 from mlsql.values import PRINTED, PYTHON, Convert, arrow_rows, converter, is_media
 
 if TYPE_CHECKING:
@@ -42,7 +41,8 @@ class Outcome:
 
     `rows` may be an Arrow table, a reader of batches, a DuckDB relation, or a DuckDB connection
     that has just executed; it is read once. It is None where the statement has no rows to give.
-    `names` are the columns' own names, where `rows` had to tell apart those that are alike.
+    `names` are the columns' own names, where `rows` had to tell apart those that are alike;
+    `kinds` are their types where an Arrow table does not tell.
     """
 
     rows: Rows | None
@@ -52,6 +52,7 @@ class Outcome:
     approximate: Approximation | bool = False
     interval: tuple[float, float] | None = None
     names: tuple[str, ...] | None = None
+    kinds: Sequence[DuckDBPyType] | None = None
     changes: int | None = None
     """How many rows the statement changed, where that is all it has to say."""
 
@@ -174,7 +175,8 @@ class Result:
                     lambda: held(self._rows.limit(rows, offset)))  # type: ignore[union-attr]
             else:
                 found = self._stored().slice(offset, rows)
-            part = replace(self.outcome(), rows=found, names=tuple(self.columns), changes=None)
+            part = replace(self.outcome(), rows=found, names=tuple(self.columns), kinds=self.kinds,
+                           changes=None)
             return Result(lambda: part, self._explain, self._interrupt, self._turn)
 
     def outcome(self) -> Outcome:
@@ -190,7 +192,12 @@ class Result:
 
     def _ran(self) -> tuple[Outcome, list[tuple[str, DuckDBPyType]]]:
         outcome = self._run()
-        return outcome, [] if outcome.rows is None else _kinds(outcome.rows)
+        if outcome.rows is None:
+            return outcome, []
+        if outcome.kinds is not None and _is_arrow(outcome.rows):
+            names: Any = outcome.rows
+            return outcome, list(zip(names.schema.names, outcome.kinds, strict=True))
+        return outcome, _kinds(outcome.rows)
 
     def _guarded(self, work: Callable[[], T]) -> T:
         """What DuckDB gives: its errors become ours, and Ctrl-C ends it."""
@@ -442,7 +449,7 @@ def _table(rows: Any) -> pa.Table:
         return rows
     if _is_arrow(rows):
         return rows.read_all()
-    with _quiet():
+    with unadvised():
         table: pa.Table = rows.to_arrow_table()
     return table
 
@@ -453,7 +460,7 @@ def _reader(rows: Any) -> pa.RecordBatchReader:
     if _is_arrow(rows):
         reader: pa.RecordBatchReader = rows
     else:
-        with _quiet():
+        with unadvised():
             reader = rows.to_arrow_reader()
     return reader
 
@@ -466,14 +473,6 @@ def _renamed(reader: pa.RecordBatchReader, names: list[str]) -> pa.RecordBatchRe
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names)])
     batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
     return pa.RecordBatchReader.from_batches(schema, batches)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without DuckDB's advice to take a relation: what was executed with parameters is not one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
 
 
 def _printed(rows: Any, kinds: list[tuple[str, DuckDBPyType]]) -> Iterator[tuple[Any, ...]]:

@@ -146,7 +146,7 @@ class Session(PEP249Errors):
         outcome = Outcome(answer.rows, answer.stats, (*answer.notes, *said), answer.errors,
                           False if answer.approximation is None else answer.approximation,
                           None if answer.approximation is None else answer.approximation.interval,
-                          names=answer.names)
+                          names=answer.names, kinds=answer.kinds)
         return self._counted(outcome) if counts_changes(statement) else outcome
 
     def _counted(self, outcome: Outcome) -> Outcome:

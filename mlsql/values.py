@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mlsql.image import Image
@@ -189,6 +189,9 @@ def _pylist(column: pa.Array) -> list[Any]:
 
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    if pa.types.is_time64(column.type):
+        column = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
+        return [_time(value) for value in column.to_pylist()]
     try:
         values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):  # a date that Python has no number for
@@ -196,17 +199,43 @@ def _pylist(column: pa.Array) -> list[Any]:
     return values
 
 
+def _time(microseconds: int | None) -> time | str | None:
+    """A time of day; Python has no 24:00:00, which SQL has."""
+    if microseconds is None:
+        return None
+    if microseconds == 86_400_000_000:
+        return "24:00:00"
+    return (datetime.min + timedelta(microseconds=microseconds)).time()
+
+
 def _scalar(item: pa.Scalar) -> Any:
-    """One date or time; those that Python has no number for as DuckDB gives them to Python."""
+    """One value; dates and times that Python has no number for as DuckDB gives them to Python."""
     import pyarrow as pa
 
     try:
         return item.as_py()
     except (OverflowError, ValueError):
+        if pa.types.is_struct(item.type):
+            return {name: _scalar(value) for name, value in item.items()}
+        if pa.types.is_map(item.type):
+            return [tuple(_scalar(entry).values()) for entry in item.values]
+        if pa.types.is_nested(item.type):
+            return [_scalar(value) for value in item.values]
         wide = pa.int32() if pa.types.is_date32(item.type) else pa.int64()
         number = item.cast(wide).as_py()
         largest = 2 ** (wide.bit_width - 1) - 1
         kind: type[date] = date if pa.types.is_date(item.type) else datetime
         if abs(number) >= largest - 1:
             return kind.max if number > 0 else kind.min
-        return str(item.cast(pa.string()))
+        return _with_era(str(item.cast(pa.string())))
+
+
+def _with_era(text: str) -> str:
+    """A date, with a time or without, as DuckDB writes it; Arrow calls the year 1 BC 0."""
+    day, _, clock = text.partition(" ")
+    if clock:
+        clock = f" {clock.rstrip('0').rstrip('.') if '.' in clock else clock}"
+    year, month, of_month = day.removeprefix("-").split("-")
+    if not day.startswith("-") and int(year):
+        return day + clock
+    return f"{int(year) + 1:04}-{month}-{of_month} (BC){clock}"

@@ -48,7 +48,9 @@ def set_variable(
     if statement.words(4)[3:] not in (["="], ["TO"]):
         raise ProgrammingError("SET VARIABLE name = expression: no equals sign was found")
     answer = runner.run(f"SELECT {statement.rest(4)}", parameters, owns_transaction)
-    value, kind = answer.rows.to_arrow_table(), answer.rows.types[0]
+    kind = answer.kinds[0] if answer.kinds else answer.rows.types[0]
+    rows = answer.rows
+    value = rows if hasattr(rows, "schema") else rows.to_arrow_table()
     with registered(runner.connection, "mlsql_value", value):
         runner.connection.execute(f"SET VARIABLE {statement.tokens[2].text} = "
                                   f"(SELECT CAST(COLUMNS(*) AS {kind}) FROM mlsql_value)")

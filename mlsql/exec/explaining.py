@@ -135,7 +135,7 @@ def _runtimes(runner: Runner, ran: Answer) -> list[ExplainRow]:
 
 
 def _length(rows: Any) -> int:
-    return len(rows) if isinstance(rows, pa.Table) else int(rows.count("*").fetchall()[0][0])
+    return len(rows)
 
 
 def _table(rows: list[ExplainRow], as_json: bool) -> pa.Table:

@@ -23,6 +23,7 @@ from mlsql.exec.resources import Resources
 from mlsql.exec.sources import READERS, is_media_file
 from mlsql.exec.stats import Stats
 from mlsql.exec.tables import table_functions
+from mlsql.fetched import fetched
 from mlsql.foreign import held, placed, translated
 from mlsql.parser.accuracy import Accuracy, has_accuracy, split_accuracy
 from mlsql.parser.dialect import located, parse, to_sql
@@ -62,6 +63,8 @@ class Answer:
     notes: tuple[str, ...] = ()
     used_models: bool = False
     approximation: Approximation | None = None
+    kinds: tuple[Any, ...] | None = None
+    """The columns' types, where the rows do not tell."""
 
 
 class Runner(Resources):
@@ -134,6 +137,9 @@ class Runner(Resources):
 
         given = _given(parameters) if parameters else None
         try:
+            quick = fetched(self.connection, statement.text, given)
+            if quick is not None:
+                return Answer(quick.rows, quick.names, kinds=quick.kinds)
             rows = self.connection.sql(statement.text, params=given)
             if rows is None or rows.columns == ["Success"]:
                 return Answer()
