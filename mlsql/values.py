@@ -210,6 +210,7 @@ def _time(microseconds: int | None) -> time | str | None:
 
 def _scalar(item: pa.Scalar) -> Any:
     """One value; dates and times that Python has no number for as DuckDB gives them to Python."""
+    import numpy as np
     import pyarrow as pa
 
     try:
@@ -225,14 +226,15 @@ def _scalar(item: pa.Scalar) -> Any:
         number = item.cast(wide).as_py()
         largest = 2 ** (wide.bit_width - 1) - 1
         kind: type[date] = date if pa.types.is_date(item.type) else datetime
-        if abs(number) >= largest - 1:
+        if abs(number) >= largest:  # what DuckDB calls infinity
             return kind.max if number > 0 else kind.min
-        return _with_era(str(item.cast(pa.string())))
+        unit: Any = "D" if pa.types.is_date(item.type) else item.type.unit
+        return _with_era(str(np.datetime64(number, unit)))
 
 
 def _with_era(text: str) -> str:
-    """A date, with a time or without, as DuckDB writes it; Arrow calls the year 1 BC 0."""
-    day, _, clock = text.partition(" ")
+    """An ISO date, with a time or without, as DuckDB writes it; ISO calls the year 1 BC 0."""
+    day, _, clock = text.partition("T")
     if clock:
         clock = f" {clock.rstrip('0').rstrip('.') if '.' in clock else clock}"
     year, month, of_month = day.removeprefix("-").split("-")
