@@ -160,3 +160,7 @@ SELECT count(*) AS n, up('ba') AS f FROM range(3) t(x) GROUP BY ALL
 SELECT x FROM range(5) t(x) WHERE EXISTS (SELECT 1 FROM (SELECT sq(x) AS z, x FROM range(4) u(x)) d WHERE d.x <> t.x AND d.z > 3) ORDER BY x
 SELECT x, (SELECT max(z) FROM (SELECT sq(x) AS z, x FROM range(4) u(x)) d WHERE d.x <> t.x) FROM range(5) t(x) ORDER BY x
 SELECT x FROM range(5) t(x) WHERE EXISTS (SELECT 1 FROM (SELECT x FROM range(4) u(x) WHERE big(x)) d WHERE d.x > t.x) ORDER BY x
+SELECT up(up('a')) AS a, max(sq(2)) AS b FROM (SELECT up(up(x::VARCHAR)) AS f FROM range(3) t(x)) AS d(k) GROUP BY ALL
+SELECT 1 - x AS f, sq(x) AS g FROM range(4) t(x) GROUP BY 1 - x, sq(x) HAVING sq(x) = ANY (SELECT 4 FROM (VALUES (1), (7)) v(g) WHERE big(sq(x) + 5)) ORDER BY 1
+SELECT x % 2 AS f, (big(4) IS NOT TRUE) AS g, 4 AS h FROM range(3) t(x) GROUP BY f, h ORDER BY 1
+SELECT max(sq(max(x))) OVER (PARTITION BY bool_and(big(x)) ORDER BY first(sq(x) ORDER BY sq(x))) AS f FROM range(3) t(x)

@@ -39,8 +39,14 @@ class EngineContext:
         self._precision = precision
 
     def describe(self, sql: str) -> Sequence[Column]:
-        """The columns of a query: bound, not run."""
-        return [(row[0], row[1]) for row in self._ask(f"DESCRIBE {sql}")]
+        """The columns of a query: bound, not run; what does not bind ends no transaction."""
+        import duckdb
+
+        try:
+            bound = self._connection.sql(sql)
+        except duckdb.Error as error:
+            raise ProgrammingError(str(error)) from error
+        return list(zip(bound.columns, map(str, bound.types), strict=True))
 
     def bind(self, sql: str) -> None:
         """Raise DuckDB's error if a statement does not bind."""

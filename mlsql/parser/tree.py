@@ -16,18 +16,19 @@ def walk(root: exp.Expr) -> Iterator[exp.Expr]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += parts_of(node)
+        add_parts(node, waiting)
 
 
-def parts_of(node: exp.Expr) -> list[exp.Expr]:
-    """The nodes right below a node, the last one first."""
-    found: list[exp.Expr] = []
+def add_parts(node: exp.Expr, found: list[exp.Expr]) -> None:
+    """Append the nodes right below a node, the last one first."""
     for part in reversed(node.args.values()):
-        if isinstance(part, exp.Expr):
+        kind = part.__class__
+        if kind is list:
+            for each in reversed(part):
+                if isinstance(each, exp.Expr):
+                    found.append(each)
+        elif kind is not str and part is not None and isinstance(part, exp.Expr):
             found.append(part)
-        elif part.__class__ is list:
-            found += [each for each in reversed(part) if isinstance(each, exp.Expr)]
-    return found
 
 
 def find_all(root: exp.Expr, *kinds: type[T]) -> Iterator[T]:

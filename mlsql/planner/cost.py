@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+from sqlglot import exp
+
+from mlsql.parser.tree import find
 from mlsql.planner.nodes import Conjunct, Stage
+from mlsql.planner.trees import is_volatile
 
 # Nobody has measured the condition yet: a filter on a model's output is taken to keep a tenth
 # (people look for what is rare), less exactly known than any measurement that replaces it.
@@ -38,7 +42,9 @@ def conjunct_selectivity(conjunct: Conjunct, believed: Estimates) -> float:
 def conjunct_cost(stage: Stage, conjunct: Conjunct, believed: Estimates) -> float:
     """Milliseconds for each row that reaches a condition."""
     if not conjunct.disjuncts:
-        return sum(believed.call_ms(stage, k) for k in conjunct.calls)
+        # What hangs on no row is asked once, however many rows there are.
+        return sum(believed.call_ms(stage, k) for k in conjunct.calls
+                   if not _is_constant(stage.calls[k].argument))
     cost, reached = 0.0, 1.0
     for operand in conjunct.disjuncts:
         cost += reached * conjunct_cost(stage, operand, believed)
@@ -84,3 +90,7 @@ def _with_ordered_operands(stage: Stage, conjunct: Conjunct, believed: Estimates
 def _over(cost: float, share: float) -> float:
     # Rounded: what is equal but for the last digits stays as it was written.
     return float(f"{cost / share:.9g}") if share > 0 else float("inf")
+
+
+def _is_constant(argument: exp.Expr) -> bool:
+    return find(argument, exp.Column, exp.Query) is None and not is_volatile(argument)

@@ -54,6 +54,8 @@ from mlsql.planner.wanted import (
     is_recorded,
     parts,
     row_calls,
+    shared_keys,
+    spelt_call,
 )
 from mlsql.udfs.function import ModelOutput
 
@@ -73,6 +75,8 @@ class Peeler:
     stores: dict[str, Store] = field(default_factory=dict)
     lookups: dict[str, Lookup] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    # Calls, as spelt, that DuckDB would not know for keys of GROUP BY if they were subqueries.
+    as_functions: set[tuple[str, str]] = field(default_factory=set)
 
     def statement(self, root: exp.Expr) -> None:
         """Peel every query of the statement; calls outside any query are recorded."""
@@ -329,6 +333,7 @@ class Peeler:
             for part in parts(scope, clause):
                 self._nested(part, correlated=False)
         self._drop_unused(scope)
+        self.as_functions |= shared_keys(scope)
         while rows := first_calls(scope, self.context, self.lookups):
             builder = self._builder()
             for call, root in rows:
@@ -358,7 +363,7 @@ class Peeler:
         unused = kept(scope, "unused", ())
         for item in scope.expressions:
             if id(item.unalias()) in unused:
-                self._substitute(list(own(item, ModelOutput)))
+                self._substitute(sorted(find_all(item, ModelOutput), key=lambda c: -c.depth))
 
     def _nested(self, clause: exp.Expr, *, correlated: bool) -> None:
         """Peel the queries nested in a clause, those of one kind."""
@@ -429,7 +434,7 @@ class Peeler:
 
     def _substitute(self, calls: Iterable[ModelOutput]) -> None:
         for call in calls:
-            if allows_subquery(call):
+            if allows_subquery(call) and spelt_call(call) not in self.as_functions:
                 call.replace(look_up(call, self._store(call)))
             else:
                 self._record_call(call, proved=True)

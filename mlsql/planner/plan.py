@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from sqlglot import exp
 
-from mlsql.errors import InternalError
+from mlsql.errors import InternalError, ProgrammingError
 from mlsql.parser.dialect import to_sql
 from mlsql.parser.tree import find
 from mlsql.planner.candidates import tried
@@ -59,10 +60,13 @@ def plan(root: exp.Expr, context: Context, prefix: str = "mlsql", *,
 def _bind(tree: exp.Expr, context: Context) -> None:
     """Let DuckDB judge the whole statement before any model is asked anything."""
     sql = to_sql(stub(tree))
+    if isinstance(tree, exp.Pivot):
+        return
     if isinstance(tree, Query):
-        context.describe(sql)
-    elif not isinstance(tree, exp.Pivot):
-        context.bind(sql)
+        with suppress(ProgrammingError):  # whose complaint has no place in the text
+            context.describe(sql)
+            return
+    context.bind(sql)
 
 
 def _ended(

@@ -14,8 +14,11 @@ from mlsql.planner.trees import calls_models, is_volatile, kept, nested, own, so
 
 def is_aggregate(node: exp.Expr, context: Context) -> bool:
     """Whether a node is a call of an aggregate (not as a window)."""
-    if isinstance(node.parent, exp.Window) or (
-            isinstance(node.parent, exp.Filter) and isinstance(node.parent.parent, exp.Window)):
+    over = node
+    while isinstance(over.parent, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)) \
+            and over.arg_key == "this":
+        over = over.parent
+    if isinstance(over.parent, exp.Window) and over.arg_key == "this":
         return False
     if isinstance(node, exp.AggFunc):
         return True
@@ -77,14 +80,20 @@ def group_keys(scope: exp.Select) -> exp.Group | None:
     items = {i.alias.lower(): i.this for i in scope.expressions if isinstance(i, exp.Alias)}
     for key in list(copied.expressions):
         if isinstance(key, exp.Literal) and not key.is_string:
-            item = scope.expressions[int(key.this) - 1].unalias()
-            twin = copy_of(item)
-            key.replace(exp.paren(twin) if isinstance(item, exp.Literal) else twin)
+            key.replace(_as_key(scope.expressions[int(key.this) - 1].unalias()))
         elif isinstance(key, exp.Column) and not key.table and key.name.lower() in items:
             item = items[key.name.lower()]
             if all(c.name.lower() != key.name.lower() for c in find_all(item, exp.Column)):
-                key.replace(copy_of(item))
+                key.replace(_as_key(item))
     return copied
+
+
+def _as_key(item: exp.Expr) -> exp.Expr:
+    """A copy for GROUP BY, where a bare number would be a position, in parentheses too."""
+    twin = copy_of(item)
+    if isinstance(item, exp.Literal) and not item.is_string:
+        return exp.Add(this=twin, expression=exp.Literal.number(0))
+    return twin
 
 
 def _grouped(keys: Iterable[exp.Expr]) -> exp.Group | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from mlsql.parser.dialect import DIALECT
-from mlsql.parser.tree import copy_of, find, find_all, parts_of, walk
+from mlsql.parser.tree import add_parts, copy_of, find, find_all, walk
 from mlsql.udfs.function import ModelOutput
 
 Query = (exp.Select, exp.SetOperation)
@@ -46,7 +46,7 @@ def own(root: exp.Expr, kind: type[T]) -> Iterator[T]:
             continue
         if isinstance(node, kind):
             yield node
-        waiting += parts_of(node)
+        add_parts(node, waiting)
 
 
 def nested(root: exp.Expr) -> list[exp.Expr]:
@@ -58,7 +58,7 @@ def nested(root: exp.Expr) -> list[exp.Expr]:
         if node is not root and isinstance(node, Query):
             found.append(node)
         else:
-            waiting += parts_of(node)
+            add_parts(node, waiting)
     return found
 
 

@@ -19,7 +19,7 @@ from mlsql.planner.shape import (
     top_rows,
 )
 from mlsql.planner.stages import spelt
-from mlsql.planner.trees import calls_models, is_volatile, kept, own
+from mlsql.planner.trees import calls_models, is_volatile, kept, nested, own
 from mlsql.udfs.function import ModelOutput
 
 ABOVE_WHERE = ("group", "expressions", "having", "qualify", "order", "windows", "distinct")
@@ -66,6 +66,22 @@ def group_calls(scope: exp.Select, context: Context, lookups: Lookups) -> Calls:
             found += [(call, part) for call in own(part, ModelOutput)
                       if is_ready(call, lookups)]
     return found
+
+
+def shared_keys(scope: exp.Select) -> set[tuple[str, str]]:
+    """The calls in keys of GROUP BY that a query nested above it makes as well."""
+    keys = {spelt_call(call) for part in [*key_items(scope), *parts(scope, "group")]
+            for call in own(part, ModelOutput)}
+    if not keys:
+        return set()
+    return {key for clause in ABOVE_WHERE for part in parts(scope, clause)
+            for query in nested(part) for call in find_all(query, ModelOutput)
+            if (key := spelt_call(call)) in keys}
+
+
+def spelt_call(call: ModelOutput) -> tuple[str, str]:
+    """A call's model and argument, alike for calls that are alike."""
+    return call.spec.name, spelt(call.this)
 
 
 def is_ready(call: ModelOutput, lookups: Lookups) -> bool:
