@@ -76,3 +76,8 @@ SELECT len(l(j.k))::INTEGER AS f FROM b AS b6 LEFT JOIN LATERAL (SELECT b6.k FRO
 SELECT p(id) IS NOT TRUE AS f, (SELECT max(b.x) FROM b WHERE f) AS g FROM c
 SELECT p(id) IS NOT TRUE AS f, (SELECT max(c.id) FROM c WHERE f) AS g FROM c
 SELECT q(x) AS f, EXISTS (SELECT 1 FROM b WHERE b.x > f) AS g FROM a
+SELECT CASE WHEN s = '3' THEN q(s::INTEGER) END AS f FROM (VALUES ('3'), ('c')) t(s)
+SELECT CASE WHEN s = '3' THEN q(q(s::INTEGER)::VARCHAR::INTEGER) END AS f FROM (VALUES ('3'), ('c')) t(s)
+SELECT CASE WHEN s <> 'c' THEN q(w(s)::INTEGER) END AS f FROM (VALUES ('c')) t(s)
+SELECT s FROM (VALUES ('c'), ('3')) t(s) WHERE s = '3' AND p(q(s::INTEGER) + 1)
+SELECT coalesce(q(1), q(s::INTEGER)) AS f FROM (VALUES ('c')) t(s)

@@ -114,7 +114,10 @@ def lines_of(s: Asking, sql: str) -> tuple[str, ...]:
     return tuple(_shortened(line) for line in drawn(planned))
 
 
-_INSIDE = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*?"
+_INSIDE = r"[^()]"
+for _ in range(6):  # parentheses in parentheses
+    _INSIDE = rf"(?:[^()]|\((?:{_INSIDE})*\))"
+_INSIDE += "*?"
 _LOOK_UP = re.compile(rf"\(SELECT (m\d)\.mlsql_out FROM \1 WHERE \1\.mlsql_arg "
                       rf"IS NOT DISTINCT FROM ({_INSIDE})\)")
 
@@ -178,3 +181,13 @@ def test_there_are_many_cases_and_no_title_twice() -> None:
     titles = [case.title for case in CASES]
     assert len(titles) >= 40 and len(set(titles)) == len(titles) and all(titles)
     assert not [case for case in CASES if not case.lines], "a case has no plan yet"
+
+
+def test_a_call_within_calls_is_written_in_proportion(root: Path) -> None:
+    """Each level may raise, and is checked for it; twice as deep is not twice as long each time."""
+    with Asking() as asking:
+        runner = asking.session._runner
+        sizes = [len(to_sql(runner.planned(parse(
+            f"SELECT {'up(' * depth}x::VARCHAR{')' * depth} FROM range(3) t(x)"), "").final))
+            for depth in (4, 8)]
+    assert sizes[1] < 4 * sizes[0]

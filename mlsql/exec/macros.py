@@ -16,7 +16,7 @@ from mlsql.errors import ProgrammingError
 from mlsql.exec.views import put_in_place
 from mlsql.parser.dialect import WORDS, parse, to_sql
 from mlsql.parser.macros import CreateMacro, Macro, read_macro
-from mlsql.parser.tree import copy_of, find_all
+from mlsql.tree import copy_of, find_all
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,7 +15,7 @@ from sqlglot.generator import Generator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from mlsql.errors import ProgrammingError
-from mlsql.parser.tree import copy_of
+from mlsql.tree import copy_of
 
 # sqlglot gives these names nodes of their own, which know neither our arguments nor our options.
 _OURS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
-from mlsql.planner.candidates import tried
 from mlsql.planner.names import Names
 from mlsql.planner.trees import calls_models
+from mlsql.planner.tried import tried
 from mlsql.udfs.function import ModelOutput
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mlsql.parser.dialect import DIALECT
-from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.guards import guards
 from mlsql.planner.names import with_ctes
 from mlsql.planner.shape import group_keys, joins_inner, resolved_order
@@ -21,6 +20,8 @@ from mlsql.planner.trees import (
     sources,
     visible_ctes,
 )
+from mlsql.planner.tried import tried
+from mlsql.tree import copy_of
 
 Columns = Sequence[tuple[str, exp.Expr]]
 
@@ -140,19 +141,6 @@ def _filter(
     known = [*(cheap(node.this) if node is not None else []), *more]
     for condition in known:
         (query.where if clause == "where" else query.having)(copy_of(condition), copy=False)
-
-
-def tried(node: exp.Expr) -> exp.Expr:
-    """The expression, NULL where it would raise: an argument that fails is not looked at.
-
-    The statement itself raises, if the row matters to it. TRY takes no subquery.
-    """
-    if isinstance(node, (exp.Column, exp.Literal)) or find(node, exp.Query, exp.Exists, exp.In):
-        return copy_of(node)
-    raises = any(f.name.upper() == "ERROR" for f in find_all(node, exp.Anonymous))
-    if raises or find(node, exp.AggFunc, exp.Window):
-        return copy_of(node)
-    return exp.Anonymous(this="TRY", expressions=[copy_of(node)])
 
 
 def _wrapped(query: exp.Select, scope: exp.Select) -> exp.Select:

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from mlsql.parser.tree import find
 from mlsql.planner.nodes import Conjunct, Stage
 from mlsql.planner.trees import is_volatile
+from mlsql.tree import find
 
 # Nobody has measured the condition yet: a filter on a model's output is taken to keep a tenth
 # (people look for what is rare), less exactly known than any measurement that replaces it.

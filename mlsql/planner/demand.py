@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names
 from mlsql.planner.shape import (
@@ -35,6 +34,7 @@ from mlsql.planner.trees import (
     sources,
     visible_ctes,
 )
+from mlsql.tree import copy_of, find, find_all
 from mlsql.udfs.function import ModelOutput
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of
+from mlsql.tree import copy_of
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from sqlglot import exp
 
 from mlsql.errors import ProgrammingError
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.headings import name_item
 from mlsql.planner.names import Names, finished
@@ -24,6 +23,7 @@ from mlsql.planner.trees import (
     shown,
     sources,
 )
+from mlsql.tree import copy_of, find, find_all
 from mlsql.udfs.function import Function, functions, output, read_call
 from mlsql.udfs.media import as_media, fitted, is_media
 from mlsql.udfs.spec import IMAGE_TYPE

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of
 from mlsql.planner.trees import is_volatile
+from mlsql.tree import copy_of
 
 
 def guards(call: exp.Expr, root: exp.Expr) -> list[exp.Expr]:

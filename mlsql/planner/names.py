@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from mlsql.errors import Error
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import copy_of, find_all, walk
 from mlsql.planner.context import Column, Context
 from mlsql.planner.substitute import QUERY, TYPE
 from mlsql.planner.trees import kept, owner, sources, visible_ctes
+from mlsql.tree import copy_of, find_all, walk
 from mlsql.udfs.function import ModelOutput, functions
 
 Types = dict[str, str]  # column name in lower case -> DuckDB type

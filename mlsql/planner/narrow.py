@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mlsql.parser.tree import find_all, walk
 from mlsql.planner.substitute import OUTPUT
+from mlsql.tree import find_all, walk
 
 # Nodes that neither change from call to call, nor fail, nor speak of a row around the look-up.
 _PLAIN = (

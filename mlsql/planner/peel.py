@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of, find, find_all
-from mlsql.planner.candidates import candidates, cheap, tried
+from mlsql.planner.candidates import candidates, cheap
 from mlsql.planner.context import Context
 from mlsql.planner.dml import as_select
 from mlsql.planner.names import Names
@@ -45,6 +44,7 @@ from mlsql.planner.trees import (
     read_ctes,
     sources,
 )
+from mlsql.planner.tried import tried
 from mlsql.planner.wanted import (
     ABOVE_WHERE,
     PROVED,
@@ -57,6 +57,7 @@ from mlsql.planner.wanted import (
     shared_keys,
     spelt_call,
 )
+from mlsql.tree import copy_of, find, find_all
 from mlsql.udfs.function import ModelOutput
 
 _RECORDED_SOURCE = "a source that is itself recorded"

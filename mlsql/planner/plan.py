@@ -10,8 +10,6 @@ from sqlglot import exp
 
 from mlsql.errors import InternalError, ProgrammingError
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import find
-from mlsql.planner.candidates import tried
 from mlsql.planner.context import Context
 from mlsql.planner.demand import hand_inward
 from mlsql.planner.driver import optimise
@@ -23,6 +21,8 @@ from mlsql.planner.nodes import Node, Plan, Stage
 from mlsql.planner.peel import Peeler
 from mlsql.planner.substitute import ARGUMENT, bad_inputs
 from mlsql.planner.trees import Query
+from mlsql.planner.tried import tried
+from mlsql.tree import find
 from mlsql.udfs.function import ModelOutput
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of
 from mlsql.planner.context import Context
 from mlsql.planner.names import Names, with_ctes
 from mlsql.planner.nodes import Materialise, Node
@@ -25,6 +24,7 @@ from mlsql.planner.trees import (
     sources,
     visible_ctes,
 )
+from mlsql.tree import copy_of
 from mlsql.udfs.function import ModelOutput
 
 

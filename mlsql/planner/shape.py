@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from mlsql.parser.dialect import parse
-from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.context import Context
+from mlsql.planner.substitute import ARGUMENT, OUTPUT
 from mlsql.planner.trees import calls_models, is_volatile, kept, nested, own, sources
+from mlsql.tree import copy_of, find, find_all
 
 
 def is_aggregate(node: exp.Expr, context: Context) -> bool:
@@ -98,7 +99,9 @@ def _as_key(item: exp.Expr) -> exp.Expr:
 
 def _grouped(keys: Iterable[exp.Expr]) -> exp.Group | None:
     """GROUP BY the keys but for constants: a number would be a position, and they group nothing."""
-    kept = [copy_of(key) for key in keys if find(key, exp.Column) is not None]
+    # A look-up of a constant has columns, those of the store.
+    kept = [copy_of(key) for key in keys if any(
+        c.name not in (ARGUMENT, OUTPUT) for c in find_all(key, exp.Column))]
     # Of constants alone DuckDB makes one group, of no rows even: that of no keys.
     return exp.Group(expressions=kept) if kept else None
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import copy_of, find, find_all
 from mlsql.planner.guards import guards
 from mlsql.planner.nodes import Conjunct, ModelCall
 from mlsql.planner.trees import as_written, calls_models, disjuncts, is_volatile, names_parameter
+from mlsql.tree import copy_of, find, find_all
 from mlsql.udfs.function import ModelOutput
 
 Needs = tuple[exp.Expr, ...]

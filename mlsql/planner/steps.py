@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import copy_of, find_all
 from mlsql.planner.nodes import Conjunct, Stage
+from mlsql.tree import copy_of, find_all
 
 
 @dataclass(frozen=True)

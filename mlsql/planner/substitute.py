@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of, find
 from mlsql.planner.nodes import Lookup
 from mlsql.planner.trees import own
+from mlsql.planner.tried import guarded, may_raise, tried
+from mlsql.tree import copy_of, find
 from mlsql.udfs.function import ModelOutput
 
 ARGUMENT, OUTPUT = "mlsql_arg", "mlsql_out"
@@ -23,28 +24,20 @@ def bad_inputs(store: str) -> str:
 
 def look_up(call: ModelOutput, store: str) -> exp.Expr:
     """The output as a scalar subquery over the store: DuckDB plans it as one hash join."""
-    same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=store), expression=copy_of(call.this))
+    raises = may_raise(call.this)
+    argument = tried(call.this) if raises else copy_of(call.this)
+    same = exp.NullSafeEQ(this=exp.column(ARGUMENT, table=store), expression=argument)
     query = exp.Select(expressions=[exp.column(OUTPUT, table=store)],
                        from_=exp.From(this=exp.Table(this=exp.to_identifier(store))),
                        where=exp.Where(this=same))
     found = exp.Subquery(this=query)
-    if _may_raise(call.this):
-        # Over a store without rows DuckDB would not even evaluate the argument.
-        asked = exp.Is(this=exp.paren(copy_of(call.this)), expression=exp.null())
-        return _typed(exp.paren(exp.Case(
-            ifs=[exp.If(this=exp.not_(asked, copy=False), true=found)]), copy=False), call)
+    if raises:
+        # Nor would DuckDB, over a store without rows, evaluate the argument.
+        return _typed(guarded(found, call.this), call)
     if isinstance(call.parent, exp.Array):
         # Bare, sqlglot would print [(SELECT ...)] as the list of all rows of a query.
         return _typed(exp.paren(found, copy=False), call)
     return _typed(found, call)
-
-
-def _may_raise(argument: exp.Expr) -> bool:
-    """Whether evaluating an argument may be an error, as a cast of a text to a number is."""
-    if isinstance(argument, (exp.Column, exp.Literal)):
-        return False
-    return find(argument, exp.Cast, exp.Div, exp.Anonymous) is not None and \
-        find(argument, exp.Struct) is None
 
 
 def look_up_call(call: ModelOutput, lookup: Lookup) -> exp.Expr:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from mlsql.parser.dialect import DIALECT
-from mlsql.parser.tree import add_parts, copy_of, find, find_all, walk
+from mlsql.tree import add_parts, copy_of, find, find_all, walk
 from mlsql.udfs.function import ModelOutput
 
 Query = (exp.Select, exp.SetOperation)

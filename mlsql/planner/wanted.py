@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from mlsql.parser.dialect import to_sql
-from mlsql.parser.tree import find, find_all
 from mlsql.planner.context import Context
 from mlsql.planner.nodes import Lookup
 from mlsql.planner.shape import (
@@ -20,6 +19,7 @@ from mlsql.planner.shape import (
 )
 from mlsql.planner.stages import spelt
 from mlsql.planner.trees import calls_models, is_volatile, kept, nested, own
+from mlsql.tree import find, find_all
 from mlsql.udfs.function import ModelOutput
 
 ABOVE_WHERE = ("group", "expressions", "having", "qualify", "order", "windows", "distinct")

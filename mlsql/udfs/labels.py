@@ -81,8 +81,9 @@ def _by_row(
     label: exp.Expr, spec: ModelSpec, known: dict[str, exp.Expr]
 ) -> exp.Expr:
     """A look-up in the whole vocabulary: an unknown label ends the statement as a literal would."""
-    words = exp.Array(expressions=[exp.Literal.string(w) for w in known])
-    lists = exp.Array(expressions=list(known.values()))
+    # As text: planning copies it many times, and a vocabulary has hundreds of words.
+    words = exp.Var(this=texts(list(known)).sql("duckdb"))
+    lists = exp.Var(this=exp.Array(expressions=list(known.values())).sql("duckdb"))
     where = exp.Literal.string(f" for {spec.name} ({len(spec.labels)} labels)")
     return expression(
         "CASE WHEN :label IS NOT NULL THEN coalesce("

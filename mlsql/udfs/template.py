@@ -6,6 +6,8 @@ from functools import lru_cache
 
 from sqlglot import exp, parse_one
 
+from mlsql.tree import copy_of, find_all
+
 
 @lru_cache(maxsize=256)
 def _parsed(template: str) -> exp.Expr:
@@ -19,9 +21,9 @@ def expression(template: str, **parts: exp.Expr) -> exp.Expr:
     >>> expression('lower(:word)', word=exp.column('x')).sql('duckdb')
     'LOWER(x)'
     """
-    tree = _parsed(template).copy()
-    for hole in list(tree.find_all(exp.Placeholder)):
-        part = parts[hole.name].copy()
+    tree = copy_of(_parsed(template))
+    for hole in list(find_all(tree, exp.Placeholder)):
+        part = copy_of(parts[hole.name])
         if hole is tree:
             return part
         hole.replace(part)

@@ -22,7 +22,7 @@ from mlsql.exec.approximate.thresholds import by_precision, by_recall
 from mlsql.exec.approximate.tracks import track_of
 from mlsql.exec.stores import registered
 from mlsql.planner.approximate import Selection
-from mlsql.planner.candidates import tried
+from mlsql.planner.tried import tried
 
 if TYPE_CHECKING:
     from mlsql.exec.approximate.run import Run

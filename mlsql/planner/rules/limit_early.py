@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from mlsql.parser.tree import copy_of
 from mlsql.planner.context import Context
 from mlsql.planner.nodes import EarlyStop, Stage
 from mlsql.planner.shape import resolved_order
+from mlsql.tree import copy_of
 
 
 def limit_early(stage: Stage, context: Context) -> Stage:
