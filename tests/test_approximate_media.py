@@ -15,7 +15,7 @@ from mlsql.exec.approximate.field import Track, guess
 from mlsql.exec.approximate.labelling import _prove, label_until_proved
 from mlsql.exec.approximate.labels import Labels
 from mlsql.planner.approximate_score import Atom
-from mlsql.planner.estimate.total import TotalBound, proof_labels
+from mlsql.planner.estimate.total import Goal, TotalBound, proof_labels
 
 RNG = np.random.default_rng(3)
 FILES, LONG = 10, 300
@@ -62,7 +62,7 @@ def test_recall_is_kept_whatever_the_guess(kind: str) -> None:
     for seed in range(3):
         labels = _labels(features)
         labels.look(np.arange(7, SIZE, 50))
-        proof = label_until_proved(labels, 0.9, 0.05, np.random.default_rng(seed),
+        proof = label_until_proved(labels, Goal(0.9), 0.05, np.random.default_rng(seed),
                                    allowed=lambda count: count)
         assert proof is not None
         returned = labels.label & labels.seen
@@ -81,14 +81,14 @@ def test_an_inverted_guess_costs_labels_and_not_the_promise() -> None:
 
     labels = Inverted(lambda rows: np.stack([truth[rows], COUNTS[rows]], 1).astype(float), SIZE,
                       Atom(0, ">=", 10.0), TRACK)
-    proof = label_until_proved(labels, 0.9, 0.05, RNG, allowed=lambda count: count)
+    proof = label_until_proved(labels, Goal(0.9), 0.05, RNG, allowed=lambda count: count)
     assert proof is not None and int(labels.seen.sum()) <= SIZE
     assert (labels.label & labels.seen).sum() >= 0.9 * truth.sum()
 
 
 def test_a_proof_of_rare_rows_takes_a_share_of_the_rest() -> None:
     # (1 - f)^(m+1) <= 0.05 with m = 5 of 51: 39 in a hundred, whatever the proxy.
-    assert 0.3 < proof_labels(46, 0, 14_000, 0.9, 0.05) / 14_000 < 0.5
+    assert 0.3 < proof_labels(46, 0, 14_000, Goal(0.9), 0.05) / 14_000 < 0.5
 
 
 @pytest.mark.parametrize(("op", "bound", "chances"), [
@@ -236,6 +236,6 @@ def test_a_sample_that_grows_keeps_its_promise_where_just_too_much_is_hidden() -
                         3000, Atom(0, ">=", 1.0), Track(np.full(3000, -1), np.zeros(3000)))
         labels.look(np.arange(300))
         bound = TotalBound(3000, 0.1)
-        _prove(labels, bound, 300, 0.9, np.random.default_rng(seed), lambda count: count)
+        _prove(labels, bound, 300, Goal(0.9), np.random.default_rng(seed), lambda count: count)
         misses += bound.at_most < 337
     assert 0 < misses <= 0.1 * trials + 3 * (0.09 * trials) ** 0.5

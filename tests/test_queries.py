@@ -40,6 +40,7 @@ def test_rows_types_and_calls(s: Asking, plain: duckdb.DuckDBPyConnection, sql: 
     assert in_order(sql, result.fetchall()) == in_order(sql, expected.fetchall())
     assert result.types == [str(kind) for kind in expected.types]
     assert result.stats.calls == s.calls
+    assert not any("did not bind" in note for note in result.warnings)
 
 
 @pytest.mark.parametrize("sql", QUERIES)

@@ -41,7 +41,7 @@ def candidates(
     `before`, the place is the source of that join: the sources before it, where `more` holds. What
     stands `alone` speaks of no scope around this one.
     """
-    query = exp.Select(expressions=[exp.alias_(tried(e), name) for name, e in columns])
+    query = exp.Select(expressions=[exp.alias_(tried(e, grouped), name) for name, e in columns])
     if before is not None:
         _take_sources(query, scope, until=before)
         for condition in more:

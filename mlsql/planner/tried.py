@@ -27,15 +27,16 @@ def guarded(found: exp.Expr, argument: exp.Expr) -> exp.Expr:
     return guard
 
 
-def tried(node: exp.Expr) -> exp.Expr:
+def tried(node: exp.Expr, grouped: bool = False) -> exp.Expr:
     """The expression, NULL where it would raise: an argument that fails is not looked at.
 
-    The statement itself raises, if the row matters to it.
+    The statement itself raises, if the row matters to it. Above GROUP BY a key is to stay one: it
+    may stand in TRY, but not be another expression.
     """
     if isinstance(node, (exp.Column, exp.Literal)):
         return copy_of(node)
     if find(node, exp.Query, exp.Exists, exp.In):
-        return _with_tried_casts(node)
+        return copy_of(node) if grouped else _with_tried_casts(node)
     raises = any(f.name.upper() == "ERROR" for f in find_all(node, exp.Anonymous))
     if raises or find(node, exp.AggFunc, exp.Window):
         return copy_of(node)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlsql.exec.approximate.labels import Labels
-from mlsql.planner.estimate.total import TotalBound, proof_labels
+from mlsql.planner.estimate.total import Goal, TotalBound, proof_labels
 
 Allowed = Callable[[int], int]
 
 _BATCH = 1 / 80  # of all rows, labelled in one round of a search
+_SURPRISES = 0.1  # of them
 _FEWEST = 32  # rows of a round
 # Chances are taken for too low where a round found more than they foretold, never for too high:
 # draws that prove nothing cost more than a round too many.
@@ -37,38 +38,42 @@ class Price:
 
 @dataclass(frozen=True)
 class Proof:
-    """How a recall target was kept: by proof from `drawn` uniform labels, or by all labels."""
+    """How a goal was met: by proof from `drawn` uniform labels, or by all labels.
+
+    Of all positives at least the share `recall` was found, and at most `missed` were not.
+    """
 
     exact: bool
     drawn: int
     recall: float
+    missed: int = 0
 
 
-def price(labels: Labels, bound: TotalBound, recall: float) -> Price:
+def price(labels: Labels, bound: TotalBound, goal: Goal) -> Price:
     """The cheapest split: label the likeliest rows first, prove the rest by uniform labels."""
     left = len(labels.left)
     chances = np.sort(labels.chances[labels.left])[::-1]
     gained = np.concatenate([[0.0], np.cumsum(np.minimum(labels.trust * chances, 1.0))])
     hidden = max(float(gained[-1]), labels.total - labels.found)
-    best = _searched(labels, bound, recall, gained)
+    best = _searched(labels, bound, goal, gained)
     for part in sorted({int(left * share) for share in _PARTS}):
         proof = proof_labels(labels.found + gained[part], hidden - gained[part], left - part,
-                             recall, bound.next_delta)
+                             goal, bound.next_delta)
         if part + proof < best.total:
             best = Price(part, proof)
     return best
 
 
 def _searched(
-    labels: Labels, bound: TotalBound, recall: float, gained: NDArray[np.float64]
+    labels: Labels, bound: TotalBound, goal: Goal, gained: NDArray[np.float64]
 ) -> Price:
     """By the search alone: until all rows are labelled, or enough for what is proved by now."""
-    missing = recall * bound.at_most - labels.found
+    missing = goal.recall * bound.at_most - goal.missed - labels.found
     return Price(min(int(np.searchsorted(gained, missing)) + 1, len(gained) - 1), 0)
 
 
 def label_until_proved(
-    labels: Labels, recall: float, delta: float, rng: np.random.Generator, *,
+    labels: Labels, goal: Goal, delta: float, rng: np.random.Generator, *,
     allowed: Allowed, told: Callable[[Price], None] = lambda _: None,
 ) -> Proof | None:
     """Label likely rows and draw others, until few can be missed; None where no more may be asked.
@@ -80,39 +85,46 @@ def label_until_proved(
     bound = TotalBound(labels.size, delta)
     drawn = 0
     while len(labels.left):
-        if _is_proved(labels, bound, recall):
-            return Proof(False, drawn, labels.found / max(bound.at_most, 1))
+        if goal.met(labels.found, bound.at_most):
+            return Proof(False, drawn, labels.found / max(bound.at_most, 1),
+                         bound.at_most - labels.found)
         labels.refit()
-        wanted = price(labels, bound, recall)
+        wanted = price(labels, bound, goal)
         told(wanted)
-        count = _search(labels, wanted.search, allowed) if wanted.search else \
-            _prove(labels, bound, max(wanted.proof, _FEWEST), recall, rng, allowed)
+        count = _search(labels, goal, wanted.search, rng, allowed) if wanted.search else \
+            _prove(labels, bound, max(wanted.proof, _FEWEST), goal, rng, allowed)
         if count is None:
             return None
         drawn += 0 if wanted.search else count
     return Proof(True, drawn, 1.0)
 
 
-def _is_proved(labels: Labels, bound: TotalBound, recall: float) -> bool:
-    return labels.found >= recall * bound.at_most - 1e-9
+def _search(
+    labels: Labels, goal: Goal, wanted: int, rng: np.random.Generator, allowed: Allowed
+) -> int | None:
+    """Label the likeliest rows, a round of them; None where no more may be asked.
 
-
-def _search(labels: Labels, wanted: int, allowed: Allowed) -> int | None:
-    """Label the likeliest rows, a round of them; None where no more may be asked."""
+    Where next to none may be missed, some are drawn from the others: a kind of row that the guess
+    is wrong about is found that way, before a sample fails for it.
+    """
     left = labels.left
     count = min(wanted, max(_FEWEST, int(labels.size * _BATCH)), len(left))
     if allowed(count) < count:
         return None
-    _look_and_learn(labels, left[np.argsort(-labels.chances[left], kind="stable")][:count])
+    drawn = int(_SURPRISES * count) if goal.recall == 1 else 0
+    likely = left[np.argsort(-labels.chances[left], kind="stable")]
+    first, others = likely[:count - drawn], likely[count - drawn:]
+    _look_and_learn(labels, np.concatenate([first, rng.permutation(others)[:drawn]]))
     return count
 
 
 def _prove(
-    labels: Labels, bound: TotalBound, first: int, recall: float, rng: np.random.Generator,
+    labels: Labels, bound: TotalBound, first: int, goal: Goal, rng: np.random.Generator,
     allowed: Allowed,
 ) -> int | None:
-    """Draw a sample, which grows while its next look is likely to prove the recall."""
+    """Draw a sample, which grows while its next look is likely to be a proof."""
     order = rng.permutation(labels.left)
+    labels.predicts = False  # what is expected stays: the bound is of rows that differ from it
     bound.begin(labels.found, len(order), first)
     got = start = 0
     for size in bound.sizes:
@@ -123,8 +135,8 @@ def _prove(
         bound.look(got)
         start = size
         then = bound.foreseen(got)
-        if size == len(order) or _is_proved(labels, bound, recall) or then is None or \
-                labels.found < recall * then:
+        if size == len(order) or goal.met(labels.found, bound.at_most) or then is None or \
+                not goal.met(labels.found, then):
             break
     hidden = got * (len(order) / start - 1)
     foretold = float(labels.chances[labels.left].sum())

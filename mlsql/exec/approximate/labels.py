@@ -29,9 +29,11 @@ class Labels:
     formula: Formula
     track: Track
     features: NDArray[np.float32] | None = None
+    predicts: bool = False  # a positive is a row whose answer is not the one that is expected
     seen: Flags = field(init=False)
     label: Flags = field(init=False)
-    chances: Floats = field(init=False)
+    expected: Flags = field(init=False)  # what the answer is taken for until there is a label
+    chances: Floats = field(init=False)  # to be a positive
     guesses: dict[int, Guess] = field(default_factory=dict)
     trust: float = 1.0  # how many of the positives foretold of late there were, as a share
     total: float = 0.0  # positives there are in all, by the guess and a proof that failed
@@ -46,6 +48,7 @@ class Labels:
     def __post_init__(self) -> None:
         self.seen = np.zeros(self.size, bool)
         self.label = np.zeros(self.size, bool)
+        self.expected = np.zeros(self.size, bool)
         self.chances = np.full(self.size, 0.5)
         self._foretold = np.full(self.size, np.nan)
         self._round = np.zeros(self.size, np.int64)
@@ -54,6 +57,12 @@ class Labels:
     def found(self) -> int:
         """Positives among the labelled rows."""
         return int(self.label[self.seen].sum())
+
+    @property
+    def selected(self) -> Flags:
+        """The rows that the condition selects, those without a label as they are expected to."""
+        found: Flags = (self.label & self.seen) != self.expected
+        return found
 
     @property
     def explained(self) -> float:
@@ -71,7 +80,7 @@ class Labels:
         if self._values is None:
             self._values = np.full((self.size, answers.shape[1] - 1), np.nan)
         self._values[rows] = answers[:, 1:]
-        self.label[rows] = answers[:, 0] == 1
+        self.label[rows] = (answers[:, 0] == 1) != self.expected[rows]
         if self._raw is not None:
             new = rows[~self.seen[rows]]
             self._foretold[new], self._round[new] = self._raw[new], self._rounds
@@ -94,8 +103,12 @@ class Labels:
         guessed = np.where(np.isnan(before), left_out, before)
         self._rounds += 1
         weights = np.where(np.isnan(before), 1.0, _FADES ** (self._rounds - self._round[rows]))
-        self.chances = calibrated(raw, guessed, self.label[rows], weights)
+        selected = calibrated(raw, guessed, self.label[rows] != self.expected[rows], weights)
         self._raw = raw
+        if self.predicts:
+            left = self.left
+            self.expected[left] = selected[left] > 0.5
+        self.chances = np.where(self.expected, 1 - selected, selected)
         self.chances[np.isnan(raw)] = 1.0  # no guess: a row to look at
 
     def _guess(self, value: int, rows: Rows) -> tuple[Guess, Rows]:

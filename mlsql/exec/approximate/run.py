@@ -85,12 +85,16 @@ def read(runner: Runner, resolved: exp.Expr, wanted: Targets) -> Shape | None:
         if isinstance(found, Selection) and found.limit is not None:
             return found
     if aggregates_models(tree, context):
+        if wanted.error is None and wanted.agreement is not None:
+            return None
         if wanted.error is None and wanted.oracle_limit is None:
             raise Uncertified("RECALL and PRECISION targets are for selections: "
                               "an aggregate takes ERROR WITHIN")
         if runner.settings.text("on_error") == "skip":
             raise Uncertified("on_error = 'skip' may lose rows")
         return recognise(tree, context, names)
+    if wanted.agreement is not None:
+        return _selection(recognise(tree, context, names))
     if wanted.recall is None and wanted.precision is None and wanted.error is None:
         raise Uncertified("ORACLE LIMIT wants a target beside it")
     if wanted.recall is None and wanted.precision is None:
@@ -101,6 +105,11 @@ def read(runner: Runner, resolved: exp.Expr, wanted: Targets) -> Shape | None:
     if not selects_by_models(tree, context):
         raise Uncertified("no condition of WHERE asks a model")
     return recognise(tree, context, names)
+
+
+def _selection(shape: Shape | None) -> Selection | None:
+    """A selection of all rows that meet a condition: what `precision = 'auto'` makes cheaper."""
+    return shape if isinstance(shape, Selection) and shape.limit is None else None
 
 
 def _rename(tree: exp.Expr, named: exp.Expr) -> None:

@@ -22,6 +22,7 @@ from mlsql.exec.approximate.thresholds import by_precision, by_recall
 from mlsql.exec.approximate.tracks import track_of
 from mlsql.exec.stores import registered
 from mlsql.planner.approximate import Selection
+from mlsql.planner.estimate.total import Goal
 from mlsql.planner.tried import tried
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class _Choice:
     def __init__(self, run: Run, shape: Selection, oracle: Oracle) -> None:
         self._run, self._shape, self._oracle = run, shape, oracle
         self._targets = run.targets
+        self._agrees = run.targets.agreement is not None
         self._rng = np.random.default_rng([run.targets.seed, 7])
 
     def found(self) -> Found | None:
@@ -77,8 +79,8 @@ class _Choice:
         if limit is not None:
             return self._some(limit, Labels(oracle.ask, oracle.size, self._shape.judgement.formula,
                                             track), known)
-        checked = targets.recall is not None and (
-            targets.checked or targets.precision is not None)
+        checked = self._agrees or (targets.recall is not None and (
+            targets.checked or targets.precision is not None))
         labels = Labels(oracle.ask, oracle.size, self._shape.judgement.formula, track)
         self._pilot(labels, known)
         features = Features(None, "neighbours")
@@ -128,18 +130,27 @@ class _Choice:
     def _checked(self, labels: Labels) -> Chosen:
         """Every returned row was looked at; the proof is about those that were not."""
         targets = self._targets
-        assert targets.recall is not None
+        goal = Goal(recall=targets.recall or 1.0)
+        if self._agrees:
+            assert targets.agreement is not None
+            goal = Goal(missed=(1 - targets.agreement) * labels.size)
+            labels.predicts = True
         foreseen: list[int] = []
-        proof = label_until_proved(labels, targets.recall, targets.delta, self._rng,
+        proof = label_until_proved(labels, goal, targets.delta, self._rng,
                                    allowed=self._allowed, told=self._tell(labels, foreseen))
         if proof is None:
             assert targets.oracle_limit is not None
             raise self._oracle.over_limit(targets.oracle_limit)
-        rows = np.flatnonzero(labels.label & labels.seen)
-        words = "likeliest rows first, every returned row checked; "
+        rows = np.flatnonzero(labels.selected)
+        what, words = "recall", "likeliest rows first, every returned row checked; "
+        if self._agrees:
+            what = f"at most {proof.missed:,} rows of {labels.size:,} wrong"
+            words = "rows in doubt first, the others as guessed; "
         words += "all rows looked at: the answer is exact" if proof.exact else \
-            f"recall proved by {proof.drawn:,} uniform labels of the rest (hypergeometric)"
-        return Chosen(rows, words, bool(labels.seen.all()), proof.recall, (1.0, 1.0, 1.0),
+            f"{what} proved by {proof.drawn:,} uniform labels of the rest (hypergeometric)"
+        return Chosen(rows, words, bool(labels.seen.all()),
+                      None if self._agrees else proof.recall,
+                      None if self._agrees else (1.0, 1.0, 1.0),
                       expected=foreseen[0] if foreseen else None)
 
     def _tell(self, labels: Labels, foreseen: list[int]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import special
 
@@ -13,6 +15,22 @@ _LOOKS = (1.0, 1.4, 2.0)  # sizes of one sample, fixed before it is drawn
 _LOOK_SHARES = (0.8, 0.13, 0.07)  # of the sample's share
 _NONE = 0.3  # positives on average, of which a sample is likely to show none
 _DOUBT = 1.0  # deviations above the average that a sample is planned for
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How many of all positives must be found: a share of them, and but for so many."""
+
+    recall: float = 1.0
+    missed: float = 0.0
+
+    def least(self, total: Floats) -> Floats:
+        """The number to be found, if there are so many."""
+        return self.recall * total - self.missed
+
+    def met(self, found: float, total: float) -> bool:
+        """Whether so many found are enough."""
+        return found >= self.recall * total - self.missed - 1e-9
 
 
 class TotalBound:
@@ -71,8 +89,8 @@ class TotalBound:
             got, self._left, at, delta))
 
 
-def proof_labels(found: float, hidden: float, left: int, recall: float, delta: float) -> int:
-    """About how many uniform labels of the rest prove recall, if `hidden` positives lie there.
+def proof_labels(found: float, hidden: float, left: int, goal: Goal, delta: float) -> int:
+    """About how many uniform labels of the rest prove the goal, if `hidden` positives lie there.
 
     With x found in a share f of the rest, at most M lie there where P[Bin(M, f) ≤ x] = δ (normal
     approximation; for x = 0 exactly). x is taken for its mean and a deviation, so that the proof
@@ -83,7 +101,7 @@ def proof_labels(found: float, hidden: float, left: int, recall: float, delta: f
     share = np.geomspace(1 / left, 1.0, 200)[:-1]
     got = hidden * share + _DOUBT * np.sqrt(hidden * share * (1 - share))
     most = _most(got, share, delta)
-    enough = found + np.minimum(got, hidden) >= recall * (found + most)
+    enough = found + np.minimum(got, hidden) >= goal.least(found + most)
     return max(1, int(np.ceil(share[np.argmax(enough)] * left))) if enough.any() else left
 
 
