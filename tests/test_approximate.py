@@ -202,6 +202,24 @@ def test_a_recall_target_returns_checked_rows_and_never_costs_more_than_exact(
     assert found.approximate is not False
 
 
+@pytest.mark.parametrize("sql", [
+    "SELECT AVG(n(x)) FROM t", "SELECT count(*) FROM t WHERE big(x)", "SELECT n(x) FROM t",
+    "SELECT x FROM t WHERE x < 100 AND big(x)", "SELECT x FROM t WHERE big(x) ORDER BY x LIMIT 5",
+    "SELECT x FROM t WHERE big(x) LIMIT 5", "SELECT x FROM t WHERE n(x) > 3 ORDER BY x",
+    "SELECT k, max(n(x)) FROM t GROUP BY k ORDER BY k", "SELECT x FROM t WHERE x > 2990 ORDER BY x",
+    "SELECT x FROM t WHERE x < 400 AND big(x) = (SELECT big(3))"])
+def test_auto_precision_leaves_everything_else_exact(sql: str) -> None:
+    exact, auto = Counting().run(sql), Counting(precision="auto").run(sql)
+    assert auto.fetchall() == exact.fetchall() and not auto.warnings
+    assert not auto.approximate
+
+
+@pytest.mark.parametrize("target", ["RECALL TARGET 80%", "PRECISION TARGET 80%"])
+def test_a_target_goes_before_auto_precision(target: str) -> None:
+    said = Counting(precision="auto").run(f"SELECT x FROM t WHERE big(x) {target}").approximate
+    assert "TARGET 0.8" in getattr(said, "target", "")
+
+
 def test_a_small_table_is_simply_exact(s: Counting) -> None:
     found = s.run("SELECT COUNT_IF(big(x)) FROM t WHERE x < 100 ERROR WITHIN 30")
     assert found.fetchall() == [((COUNTS[:100] >= 8).sum(),)] and s.calls == 100

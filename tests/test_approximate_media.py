@@ -100,15 +100,24 @@ def test_chances_of_values_that_are_0_or_1(op: str, bound: float, chances: list[
 @pytest.fixture(scope="module")
 def video(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A clip of 600 pictures whose brightness rises and falls."""
+    return _waves(tmp_path_factory.mktemp("approximate") / "waves.mp4", 600, 64)
+
+
+@pytest.fixture(scope="module")
+def long_video(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same, of 8,000 small pictures."""
+    return _waves(tmp_path_factory.mktemp("approximate") / "long.mp4", 8000, 32)
+
+
+def _waves(path: Path, count: int, side: int) -> str:
     import av
 
-    path = tmp_path_factory.mktemp("approximate") / "waves.mp4"
     with av.open(str(path), "w") as file:
         stream = file.add_stream("mpeg4", rate=25)
-        stream.width = stream.height = 64
+        stream.width = stream.height = side
         stream.pix_fmt = "yuv420p"
-        for i in range(600):
-            picture = np.full((64, 64, 3), int(120 + 90 * np.sin(i / 30)), np.uint8)
+        for i in range(count):
+            picture = np.full((side, side, 3), int(120 + 90 * np.sin(i / 30)), np.uint8)
             for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
                 file.mux(packet)
         for packet in stream.encode():
@@ -147,6 +156,23 @@ def test_a_recall_target_over_a_video(video: str) -> None:
     rows = {row for (row,) in found.fetchall()}
     assert rows <= truth and len(rows) >= 0.9 * len(truth) > 100 and s.calls <= 600
     assert found.approximate is not False
+
+
+@pytest.mark.parametrize(("condition", "seed"), [
+    ("bright(frame)", 0), ("NOT bright(frame)", 1), ("bright(frame) OR frame_id < 40", 2)])
+def test_auto_precision_decides_nearly_every_row_as_exact(
+    long_video: str, condition: str, seed: int
+) -> None:
+    s = Looking(precision="auto", seed=seed)
+    sql = f"SELECT frame_id FROM '{long_video}' WHERE {condition} ORDER BY frame_id"
+    found = s.run(sql)
+    rows, calls = [row for (row,) in found.fetchall()], s.calls
+    s.session.execute("SET precision = 'fp32'")
+    truth = {row for (row,) in s.run(sql).fetchall()}
+    assert len(truth ^ set(rows)) <= 8 and rows == sorted(rows) and calls < 5600
+    report: Any = found.approximate
+    assert report.target == "0.999 of the rows as in fp32 AT CONFIDENCE 0.95"
+    assert "wrong proved by" in report.method and report.recall is None
 
 
 def test_limit_takes_the_likeliest(video: str) -> None:

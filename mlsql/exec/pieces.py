@@ -38,6 +38,15 @@ class Piece:
     calls: tuple[int, ...]
 
 
+SAMPLE = 1_024
+"""So many rows tell how selective a condition is."""
+
+
+def evenly(rows: int, most: int) -> Array:
+    """The numbers of at most so many of the rows, at even steps from the first to the last."""
+    return np.unique(np.linspace(0, rows - 1, most).astype(np.int64))
+
+
 class Pieces:
     """The rows of one chunk, what is learned of them, and the stage in its present order.
 
@@ -67,7 +76,7 @@ class Pieces:
         """
         start, size = 0, _FIRST if self._adapts else len(self._rows)
         while start < len(self._rows):
-            for before in self.opened[-1:]:
+            for before in self.opened[-1:] if self._adapts else []:
                 self._judge(before.rows)
             rows = self._filled(self._rows.slice(start, size))
             if self._adapts:
@@ -76,9 +85,15 @@ class Pieces:
             self.opened.append(Piece(start, rows, order.calls))
             steps = tuple(Step(self.stage.calls[k].spec, self.stage.calls[k].column, guard)
                           for k, guard in zip(order.calls, order.guards, strict=True))
-            yield Share(_numbered(rows, order.calls), steps, order.accept, self.wanted)
+            accept = order.accept if self.counts_passed else None
+            yield Share(_numbered(rows, order.calls), steps, accept, self.wanted)
             start += len(rows)
             size = min(2 * size, max(_LEAST, min(_MOST, self.total // _PIECES)))
+
+    @property
+    def counts_passed(self) -> bool:
+        """Whether workers say which rows pass; else nobody needs to know, but for a sample."""
+        return self._adapts or self.wanted is not None or not self._open
 
     def _ordered(self, rows: pa.Table, left: int) -> pa.Table:
         """Put the conditions in the order that now looks cheapest; fewer rows, if it is a trial."""
@@ -121,13 +136,17 @@ class Pieces:
         return round(covered * (1.0 - _share_true(self._rows[f"known_{call}"].slice(0, covered))))
 
     def judge_last(self, covered: int) -> None:
-        """Judge the rows of the last piece that were covered."""
+        """Judge the rows of the last piece that were covered, or a sample of them."""
         for piece in self.opened[-1:]:
-            self._judge(piece.rows.slice(0, max(0, covered - piece.start)))
+            rows = piece.rows.slice(0, max(0, covered - piece.start))
+            if self._adapts:
+                self._judge(rows)
+            elif not self.counts_passed and len(rows):
+                self._judge(rows.take(pa.array(evenly(len(rows), SAMPLE))))
 
     def _judge(self, rows: pa.Table) -> None:
         """Count the rows that reached each condition, and those that met it."""
-        wanted = judgements(self.stage) if self._adapts else []
+        wanted = judgements(self.stage)
         if not wanted or not len(rows):
             return
         filled = self._filled(rows)

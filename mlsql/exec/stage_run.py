@@ -16,7 +16,7 @@ from mlsql.exec.known import Known, Unknown
 from mlsql.exec.learning import Learning
 from mlsql.exec.limits import Guardrails
 from mlsql.exec.measured import Measurements
-from mlsql.exec.pieces import Piece, Pieces
+from mlsql.exec.pieces import SAMPLE, Piece, Pieces, evenly
 from mlsql.exec.progress import Progress
 from mlsql.exec.share import Answers, Executor
 from mlsql.exec.stores import OutputStore, registered
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 65_536
 _EARLY_CHUNK = 4_096
-_SAMPLE = 1_024
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ class StageRun:
         """
         filters = self._stage.filters
         if len(filters) == 1 and self._use.measured.selectivity(filters[0].text) is None:
-            at = np.unique(np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.int64))
+            at = evenly(len(rows), SAMPLE)
             self._look_at(self._pieces(rows.take(pa.array(at)), unknown), len(at))
             self.rows_judged += len(at)
         self._use.guardrails.check()
@@ -202,8 +201,9 @@ class StageRun:
                         self._take(event, piece, pieces)
                         continue
                     self._use.guardrails.check()
-                    self.rows_passed += len(event.passed)
-                    pieces.passed(len(event.passed))
+                    if pieces.counts_passed:
+                        self.rows_passed += len(event.passed)
+                        pieces.passed(len(event.passed))
                     done = piece.start + event.covered
                     self._use.progress.advance(self.rows_seen + done)
                     if not ended:
@@ -218,7 +218,7 @@ class StageRun:
         pieces.judge_last(self._covered)
 
     def _count(self, pieces: Pieces, rows: pa.Table, covered: int) -> None:
-        self.rows_judged += covered
+        self.rows_judged += covered if pieces.counts_passed else 0
         self._count_answers(rows.slice(0, covered))
         for k in range(len(self._calls)):
             self._asked[k] += pieces.asked[k]

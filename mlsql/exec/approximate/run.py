@@ -94,7 +94,9 @@ def read(runner: Runner, resolved: exp.Expr, wanted: Targets) -> Shape | None:
             raise Uncertified("on_error = 'skip' may lose rows")
         return recognise(tree, context, names)
     if wanted.agreement is not None:
-        return _selection(recognise(tree, context, names))
+        stops = tree.args.get("limit") is not None
+        selection = None if stops else recognise(tree, context, names)
+        return selection if isinstance(selection, Selection) else None
     if wanted.recall is None and wanted.precision is None and wanted.error is None:
         raise Uncertified("ORACLE LIMIT wants a target beside it")
     if wanted.recall is None and wanted.precision is None:
@@ -105,11 +107,6 @@ def read(runner: Runner, resolved: exp.Expr, wanted: Targets) -> Shape | None:
     if not selects_by_models(tree, context):
         raise Uncertified("no condition of WHERE asks a model")
     return recognise(tree, context, names)
-
-
-def _selection(shape: Shape | None) -> Selection | None:
-    """A selection of all rows that meet a condition: what `precision = 'auto'` makes cheaper."""
-    return shape if isinstance(shape, Selection) and shape.limit is None else None
 
 
 def _rename(tree: exp.Expr, named: exp.Expr) -> None:

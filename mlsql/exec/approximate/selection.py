@@ -71,6 +71,8 @@ class _Choice:
     def found(self) -> Found | None:
         oracle, targets = self._oracle, self._targets
         track = track_of(oracle, self._shape.population.arguments)
+        if self._agrees and not track.has_neighbours:
+            return None  # nothing to guess from
         decision = decided(self._run, oracle)
         known = oracle.known() if decision is None else decision.known
         if decision is None:
