@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlsql.exec.known import Unknown, choose, plain
+from mlsql.exec.known import Unknown, choose, plain, taken
 from mlsql.exec.stores import OutputStore
 
 Array = np.ndarray[Any, Any]
@@ -52,4 +52,4 @@ class Answered:
 
     def _taken(self, rows: Array) -> pa.Array:
         self._outputs = [pa.concat_arrays(self._outputs)]
-        return self._outputs[0].take(pa.array(rows))
+        return taken(self._outputs[0], rows)

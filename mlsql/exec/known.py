@@ -145,6 +145,13 @@ def choose(mask: pa.Array, yes: pa.Array, no: pa.Array) -> pa.Array:
     return both.take(pa.array(index))
 
 
+def taken(values: Any, rows: np.ndarray[Any, Any]) -> Any:
+    """The values at these places; outputs are large, and mostly all of them are wanted in order."""
+    if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
+        return values
+    return values.take(pa.array(rows))
+
+
 def plain(values: Any) -> pa.Array:
     """The values as one array."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

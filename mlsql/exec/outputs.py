@@ -25,7 +25,7 @@ def outputs_of(outcomes: list[Any], spec: ModelSpec) -> tuple[pa.Array, list[Any
     arrow = arrow_type(spec.output_type)
     values = [None if isinstance(outcome, Fault) else outcome for outcome in outcomes]
     try:
-        return arrow_array(values, arrow), outcomes
+        return arrow_array(values, arrow, trusted=spec.is_shipped), outcomes
     except TypeError:
         checked = [_fitting(outcome, arrow, spec) for outcome in outcomes]
     values = [None if isinstance(outcome, Fault) else outcome for outcome in checked]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlsql.exec.answered import Answered
-from mlsql.exec.known import Unknown, plain
+from mlsql.exec.known import Unknown, plain, taken
 from mlsql.exec.learning import Learning
 from mlsql.exec.share import Answers, Share, Step
 from mlsql.exec.stores import OutputStore, registered
@@ -116,7 +116,7 @@ class Pieces:
         """Note answers: the places of their inputs, the first row of each in the event, outputs."""
         places, first = np.unique(self.places(call, piece, event.rows), return_index=True)
         first, places = first[places >= 0], places[places >= 0]
-        outputs = plain(event.outputs).take(pa.array(first))
+        outputs = taken(plain(event.outputs), first)
         self.asked[call] += len(places)
         self._answered[self._stores[call].name].add(places, outputs)
         return places, first, outputs

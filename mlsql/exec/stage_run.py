@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mlsql.errors import CallLimit, TimeLimit
 from mlsql.exec.cache import OutputCache
-from mlsql.exec.known import Known, Unknown
+from mlsql.exec.known import Known, Unknown, taken
 from mlsql.exec.learning import Learning
 from mlsql.exec.limits import Guardrails
 from mlsql.exec.measured import Measurements
@@ -246,5 +246,5 @@ class StageRun:
         if self._use.cache is not None and left.keys is not None:
             numbers = np.asarray(event.rows)[first]
             good = np.flatnonzero([int(n) not in bad for n in numbers])
-            self._use.cache.write(spec, left.keys.take(places[good]), outputs.take(pa.array(good)))
+            self._use.cache.write(spec, left.keys.take(places[good]), taken(outputs, good))
         self._use.guardrails.judge(event, spec.name)

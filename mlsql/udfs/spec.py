@@ -85,6 +85,11 @@ class ModelSpec:
         return replace(self, name=f"{self.name}/{precision}", parameters=parameters, precisions=())
 
     @property
+    def is_shipped(self) -> bool:
+        """Whether the model comes with mlsql, so that its answers are known to be of its type."""
+        return isinstance(self.loader, str) and self.loader.startswith("mlsql.udfs.models.")
+
+    @property
     def takes_media(self) -> bool:
         """Whether the input is a picture rather than an SQL value."""
         return self.input_type == IMAGE_TYPE
