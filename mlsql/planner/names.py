@@ -16,7 +16,7 @@ from mlsql.planner.trees import kept, owner, sources, visible_ctes
 from mlsql.tree import copy_of, find_all, walk
 from mlsql.udfs.function import ModelOutput, functions
 
-Types = dict[str, str]  # column name in lower case -> DuckDB type
+Types = dict[str, str | None]  # column name in lower case -> DuckDB type, where it is known
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Names:
         query = prefix(scope, position)
         query.set("expressions", [_all_of(name)])
         columns = self._columns(finished(query, scope))
-        return Source(name.lower(), None if columns is None else _types(columns))
+        return Source(name.lower(), _written(node) if columns is None else _types(columns))
 
     def _together(self, scope: exp.Select) -> list[Source] | None:
         """All the sources by one question, since each costs a millisecond; None for no answer."""
@@ -188,6 +188,15 @@ def _name_of(source: exp.Expr) -> str:
 def _all_of(name: str) -> exp.Expr:
     star = exp.Star()
     return exp.Column(this=star, table=exp.to_identifier(name, quoted=True)) if name else star
+
+
+def _written(source: exp.Expr) -> Types | None:
+    """The columns that the statement itself names, as in (VALUES …) AS v(g, h)."""
+    if not isinstance(source, exp.Values) or not source.expressions:
+        return None
+    names = [str(name) for name in source.alias_column_names]
+    wide = len(source.expressions[0].expressions)
+    return dict.fromkeys(map(str.lower, names)) if len(names) == wide else None
 
 
 def _types(columns: Sequence[Column]) -> Types:
