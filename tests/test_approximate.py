@@ -214,6 +214,15 @@ def test_auto_precision_leaves_everything_else_exact(sql: str) -> None:
     assert not auto.approximate
 
 
+def test_explain_tells_how_auto_precision_decides() -> None:
+    s = Counting(precision="auto")
+    plan = s.run("EXPLAIN SELECT x FROM t WHERE big(x)").df()
+    told = plan[plan.step == "target"].set_index("operation")
+    assert s.calls == 0 and 0 < told.calls["approximate"] < SIZE
+    assert "as in fp32" in told.detail["approximate"] and "in doubt" in told.detail["approximate"]
+    assert "rows may be decided otherwise" in told.detail["why"]
+
+
 @pytest.mark.parametrize("target", ["RECALL TARGET 80%", "PRECISION TARGET 80%"])
 def test_a_target_goes_before_auto_precision(target: str) -> None:
     said = Counting(precision="auto").run(f"SELECT x FROM t WHERE big(x) {target}").approximate

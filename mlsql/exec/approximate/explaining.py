@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mlsql.exec.statement import Runner
 
 _ASSUMED_SHARE = 0.1  # of rows that a condition selects, where nothing is known of it
+_ASSUMED_DOUBT = 1 / 3  # of rows, about which a guess is not sure
 _ASSUMED_SPREAD = 1 / 8  # of the range: the deviation of values, where nothing is known of them
 
 
@@ -74,6 +75,8 @@ def _method(shape: Aggregates | Selection, wanted: Targets) -> str:
                 "control variate if a pilot of 64 rows says that they pay")
     if shape.limit is not None:
         return "likeliest rows first, every returned row checked: exact"
+    if wanted.agreement is not None:
+        return "rows in doubt first, the others as guessed; agreement proved by uniform labels"
     if wanted.recall is None:
         return "threshold of the proxy by bets on its precision; returned rows are not checked"
     if not wanted.checked and wanted.precision is None:
@@ -89,6 +92,8 @@ def _expected(
         return _of_aggregates(shape, wanted, size)
     if shape.limit is not None:
         return min(size, 12 + 4 * shape.limit), "an assumption: one in four likely rows is one"
+    if wanted.agreement is not None:
+        return _of_agreement(wanted.agreement, wanted.delta, size)
     positives = round(_ASSUMED_SHARE * size)
     if wanted.recall is None:
         return min(size, 600), "about 300 labels for the proxy and 300 for its threshold"
@@ -99,6 +104,16 @@ def _expected(
     return min(size, 150 + least), (
         f"if {_ASSUMED_SHARE:.0%} of the rows are selected, {missed:,} may be missed, and to prove "
         f"it takes at least {share:.1%} of the rest")
+
+
+def _of_agreement(agreement: float, delta: float, size: int) -> tuple[int, str]:
+    """Rows in doubt, and of the others a share f with (1 - f)^(m + 1) <= delta, m may be wrong."""
+    missed = int((1 - agreement) * size)
+    share = 1 - delta ** (1 / (missed + 1))
+    return round(size * (_ASSUMED_DOUBT + share * (1 - _ASSUMED_DOUBT))), (
+        f"{missed:,} rows may be decided otherwise, and to prove it takes at least {share:.1%} of "
+        f"those that a guess is sure of, if it is of {1 - _ASSUMED_DOUBT:.0%}; exact where rows "
+        "are no pictures of videos")
 
 
 def _of_aggregates(shape: Aggregates, wanted: Targets, size: int) -> tuple[int, str]:
